@@ -7,7 +7,7 @@ namespace rl {
 constexpr int kMaxArgs = 20;
 constexpr int kMaxResults = 6;
 
-enum class Tag : uint8_t { None, Tensor, Int, Double, Bool, Complex, IntList, DoubleList, TensorList, DType, Object };
+enum class Tag : uint8_t { None, Tensor, Int, Double, Bool, Complex, IntList, DoubleList, TensorList, DType, Object, Text };
 
 // One argument or result. Arguments are borrowed; results own their tensors.
 struct Value {
@@ -23,21 +23,24 @@ struct Value {
     Tensor** tensors;  // entries may be nullptr in a Tensor?[]
     PyObject* object;
     rl_dtype dtype;
+    const char* text;
   };
-  Value() : complex{0, 0} {}
-  static Value none() { return {}; }
-  static Value of(Tensor* t) { Value v; if (t) { v.tag = Tag::Tensor; v.tensor = t; } return v; }
+  constexpr Value() : complex{0, 0} {}
+  static constexpr Value none() { return {}; }
+  static constexpr Value of(Tensor* t) { Value v; if (t) { v.tag = Tag::Tensor; v.tensor = t; } return v; }
   static Value of(const TensorRef& t) { return of(t.get()); }
-  static Value of(int64_t i) { Value v; v.tag = Tag::Int; v.integer = i; return v; }
-  static Value of(int i) { return of(static_cast<int64_t>(i)); }
-  static Value of(double d) { Value v; v.tag = Tag::Double; v.real = d; return v; }
-  static Value of(bool b) { Value v; v.tag = Tag::Bool; v.integer = b; return v; }
-  static Value of(DType d) { Value v; v.tag = Tag::DType; v.dtype = d; return v; }
-  static Value of(std::complex<double> c) { Value v; v.tag = Tag::Complex; v.complex = {c.real(), c.imag()}; return v; }
-  static Value of_ints(const int64_t* p, int n) { Value v; v.tag = Tag::IntList; v.size = static_cast<uint32_t>(n); v.ints = p; return v; }
+  static constexpr Value of(int64_t i) { Value v; v.tag = Tag::Int; v.integer = i; return v; }
+  static constexpr Value of(int i) { return of(static_cast<int64_t>(i)); }
+  static constexpr Value of(double d) { Value v; v.tag = Tag::Double; v.real = d; return v; }
+  static constexpr Value of(bool b) { Value v; v.tag = Tag::Bool; v.integer = b; return v; }
+  static constexpr Value of(DType d) { Value v; v.tag = Tag::DType; v.dtype = d; return v; }
+  static constexpr Value of(std::complex<double> c) { Value v; v.tag = Tag::Complex; v.complex = {c.real(), c.imag()}; return v; }
+  // Text that is static (defaults of schemas); arguments from Python are Objects.
+  static constexpr Value of_text(const char* s) { Value v; v.tag = Tag::Text; v.text = s; return v; }
+  static constexpr Value of_ints(const int64_t* p, int n) { Value v; v.tag = Tag::IntList; v.size = static_cast<uint32_t>(n); v.ints = p; return v; }
   static Value of(const Dims& d) { return of_ints(d.v, d.n); }
-  static Value of_tensors(Tensor** p, size_t n) { Value v; v.tag = Tag::TensorList; v.size = static_cast<uint32_t>(n); v.tensors = p; return v; }
-  static Value of_object(PyObject* o) { Value v; v.tag = Tag::Object; v.object = o; return v; }
+  static constexpr Value of_tensors(Tensor** p, size_t n) { Value v; v.tag = Tag::TensorList; v.size = static_cast<uint32_t>(n); v.tensors = p; return v; }
+  static constexpr Value of_object(PyObject* o) { Value v; v.tag = Tag::Object; v.object = o; return v; }
 
   bool is_none() const { return tag == Tag::None; }
   bool is_tensor() const { return tag == Tag::Tensor; }
@@ -61,8 +64,7 @@ struct Argument {
   bool has_default;
   int8_t list_size;     // of int[2]: a single int stands for that many; 0 for any length
   Value default_value;  // not a tensor
-  bool default_list_of;   // default of int[N] given as one int
-  PyObject* interned;     // name as an interned string, set at start
+  PyObject* interned;   // the name as Python keyword, set at its first use
 };
 
 struct Op;
@@ -85,6 +87,7 @@ enum OpFlags : uint32_t {
   kNamedResult = 4096,   // several results come back as a named tuple
   kListResult = 8192,    // one result: a tensor list (split, unbind, meshgrid)
   kPrivate = 16384,      // not in a public namespace; for derivatives
+  kScalarResult = 32768,  // the result is a Python number, bool or dtype, not a tensor
 };
 
 struct Derivative;  // native/autograd/derivative.h
@@ -109,6 +112,27 @@ struct Op {
 };
 extern const Op op_table[];
 extern const int op_table_size;
+
+// The overloads behind one Python name, tried in order.
+struct OpGroup { const char* name; const uint16_t* members; uint8_t count; };
+struct PublicFunction { const char* module; const char* name; uint16_t group; bool inplace; };  // module "" is rushlight
+struct PublicMethod { const char* name; uint16_t group; bool inplace; };
+extern const OpGroup op_groups[];
+extern const int op_group_count;
+extern const PublicFunction public_functions[];
+extern const int public_function_count;
+extern const PublicMethod public_methods[];
+extern const int public_method_count;
+
+// What the elementwise family needs to know of a record.
+struct ElementwiseFamily {
+  uint16_t kernel;    // rl_elementwise id
+  uint16_t types;     // bit d: there is a kernel computing in dtype d
+  uint8_t compute;    // 0 promoted type, 1 the same with integers as float
+  uint8_t result;     // 0 the promoted type, 1 bool, 2 real part's type
+  uint8_t input_count;
+  uint8_t inputs[4];  // argument numbers
+};
 
 // One execution. The implementation asks for its outputs with result(), which honours out= and in-place.
 struct Call {

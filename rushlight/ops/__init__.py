@@ -1,0 +1,18 @@
+"""The table of operations: one record per operation, by family.
+
+The build reads these modules (``tools/generate.py``); the running package imports one only when a derivative, a Python
+body or documentation of its records is asked for.
+"""
+
+MODULES = (
+    "elementwise",
+    "shape",
+    "indexing",
+    "reduction",
+    "creation",
+    "matrix",
+    "network",
+    "random",
+    "autograd_ops",
+)
+"""Modules that hold records, in table order."""

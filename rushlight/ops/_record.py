@@ -1,0 +1,231 @@
+"""What an operation is: the record, and the functions that make one.
+
+A record says all there is to know about one overload of one operation. Four kinds, cheapest first:
+
+* ``@composite(schema)``: a Python function made of other operations.
+* ``elementwise(schema, expression, ...)``: a scalar expression; the family does shapes, promotion, strides, variants.
+* ``native(schema, ...)``: an implementation in ``native/tensor`` named ``op_<name>`` (dots become underscores).
+* ``fused(schema, fallback=...)``: a native one that must have a composite as its oracle.
+
+Schemas are in PyTorch's notation, ``add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor``. A name after a
+dot is an overload: ``sum`` and ``sum.dim`` are one Python function. Types: Tensor, Tensor?, Tensor[], Tensor?[],
+Tensor|Scalar, Scalar, int, int[], int[2], float, float[], bool, str, ScalarType (a dtype), Device, Generator, Layout,
+MemoryFormat, Any; each may end in ``?``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Derivative = dict[str, Callable[..., Any] | None]
+
+KINDS = ("composite", "elementwise", "native", "fused")
+
+_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z|]+(?:\?)?(?:\[\d*\])?\??) (?P<name>\w+)(?:=(?P<default>.+))?$")
+
+
+@dataclass
+class Argument:
+    """One parameter of a schema."""
+
+    type: str  # without the final "?"
+    name: str
+    optional: bool  # None is accepted
+    default: str | None  # source text of the default, None when required
+    keyword_only: bool
+
+
+@dataclass
+class Operation:
+    """The record of one overload. Fields are those of the functions below."""
+
+    name: str
+    overload: str
+    schema: str
+    arguments: list[Argument]
+    results: list[tuple[str, str]]  # (type, name or "")
+    kind: str
+    module: str
+    expression: Callable[..., Any] | None = None
+    body: Callable[..., Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    derivative: Derivative = field(default_factory=dict)
+    public: tuple[str, ...] = ()
+    method: bool = True
+    inplace: bool = False
+    out: bool = True
+    view: str = ""  # "", "view" or "multi"
+    writes_self: bool = False
+    random: bool = False
+    implementation: str = ""
+    doc: str = ""
+    formula: str = ""
+    reference: Callable[..., Any] | None = None
+    samples: Callable[..., Iterable[Any]] | None = None
+    errors: Callable[..., Iterable[Any]] | None = None
+    gradient_domain: tuple[float, float] | None = None
+    tolerance: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """``name`` or ``name.overload``."""
+        return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    @property
+    def symbol(self) -> str:
+        """The C++ identifier of the record."""
+        return self.full_name.replace(".", "_")
+
+
+TABLE: dict[str, Operation] = {}
+"""Every record, by full name, in the order of definition."""
+
+
+def parse_schema(schema: str) -> tuple[str, str, list[Argument], list[tuple[str, str]]]:
+    """Splits a schema into name, overload, arguments and results.
+
+    Raises:
+        ValueError: the text is not a schema.
+    """
+    match = re.match(r"^([\w]+)(?:\.(\w+))?\((.*)\)(?: -> (.+))?$", schema)
+    if not match:
+        raise ValueError(f"not a schema: {schema}")
+    name, overload, inside, returns = match.groups()
+    arguments: list[Argument] = []
+    keyword_only = False
+    for part in _split(inside):
+        if part == "*":
+            keyword_only = True
+            continue
+        found = _ARGUMENT.match(part)
+        if not found:
+            raise ValueError(f"{name}: not an argument: {part!r}")
+        kind = found["type"]
+        optional = kind.endswith("?")
+        arguments.append(Argument(kind[:-1] if optional else kind, found["name"], optional, found["default"], keyword_only))
+    results: list[tuple[str, str]] = []
+    for part in _split((returns or "Tensor").removeprefix("(").removesuffix(")")):
+        kind, _, label = part.partition(" ")
+        results.append((kind, label))
+    return name, overload or "", arguments, results
+
+
+def _split(text: str) -> list[str]:
+    """Splits at commas outside brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    parts.append(text[start:].strip())
+    return [p for p in parts if p]
+
+
+def _record(kind: str, schema: str, **fields: Any) -> Operation:
+    name, overload, arguments, results = parse_schema(schema)
+    module = sys._getframe(2).f_globals["__name__"].rpartition(".")[2]
+    if "public" not in fields:
+        fields["public"] = () if name.startswith("_") else (name,)
+    elif isinstance(fields["public"], str):
+        fields["public"] = tuple(fields["public"].split())
+    if "method" not in fields:
+        fields["method"] = bool(arguments) and arguments[0].name == "self" and not name.startswith("_")
+    if fields.get("view") or kind == "composite" or any(t != "Tensor" for t, _ in results):
+        fields.setdefault("out", False)
+    operation = Operation(name, overload, schema, arguments, results, kind, module, **fields)
+    if operation.full_name in TABLE:
+        raise ValueError(f"{operation.full_name}: defined twice")
+    TABLE[operation.full_name] = operation
+    return operation
+
+
+def elementwise(
+    schema: str,
+    expression: Callable[..., Any],
+    *,
+    types: str,
+    compute: str = "promote",
+    result: str = "same",
+    **fields: Any,
+) -> Operation:
+    """A record whose kernel is a scalar expression over its inputs.
+
+    Args:
+        schema: the signature. Arguments of type Tensor, Tensor|Scalar and Scalar are inputs of the expression, in order.
+        expression: takes scalar proxies of those names and returns the scalar result.
+        types: compute dtypes that have a kernel, names separated by spaces, or groups: ``bool``, ``int`` (the five
+            integer dtypes), ``float`` (float32, float64), ``complex`` (both). float16 and bfloat16 compute in float32.
+        compute: how the compute dtype follows from the inputs: ``promote`` (PyTorch's result type) or ``float``
+            (the same, but integers become the default float dtype).
+        result: dtype of the result: ``same`` as the promoted type, ``bool``, or ``real`` (of complex: the real type).
+        fields: the fields of `Operation` (derivative, inplace, doc, ...).
+    """
+    options = {"types": types, "compute": compute, "result": result}
+    options.update(fields.pop("options", {}))
+    return _record("elementwise", schema, expression=expression, options=options, **fields)
+
+
+def native(schema: str, **fields: Any) -> Operation:
+    """A record whose implementation is C++: ``RL_OP(<symbol>)`` in native/tensor (or ``implementation=`` names it)."""
+    return _record("native", schema, **fields)
+
+
+def fused(schema: str, *, fallback: Callable[..., Any], **fields: Any) -> Operation:
+    """A native record that has a composite twin: its oracle, and its derivative when none is given."""
+    return _record("fused", schema, body=fallback, **fields)
+
+
+def composite(schema: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates a Python function made of other operations; it is called with all arguments, by position."""
+
+    def define(body: Callable[..., Any]) -> Callable[..., Any]:
+        operation = _record_composite(schema, body, fields)
+        if not operation.doc and body.__doc__:
+            operation.doc = body.__doc__
+        return body
+
+    return define
+
+
+def _record_composite(schema: str, body: Callable[..., Any], fields: dict[str, Any]) -> Operation:
+    name, overload, arguments, results = parse_schema(schema)
+    fields.setdefault("public", () if name.startswith("_") else (name,))
+    if isinstance(fields["public"], str):
+        fields["public"] = tuple(fields["public"].split())
+    fields.setdefault("method", bool(arguments) and arguments[0].name == "self" and not name.startswith("_"))
+    fields.setdefault("out", False)
+    module = body.__module__.rpartition(".")[2]
+    operation = Operation(name, overload, schema, arguments, results, "composite", module, body=body, **fields)
+    if operation.full_name in TABLE:
+        raise ValueError(f"{operation.full_name}: defined twice")
+    TABLE[operation.full_name] = operation
+    return operation
+
+
+class _Namespace:
+    """``rl.where(...)`` inside a derivative or body means ``rushlight.where``, looked up when it runs.
+
+    Records are read at build time, when the package cannot be imported yet.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        import importlib
+
+        module = importlib.import_module(self._path)
+        value = getattr(module, name, None)
+        if value is None:
+            value = getattr(importlib.import_module("rushlight._C"), "private_operation")(name)
+        setattr(self, name, value)
+        return value
+
+
+rl: Any = _Namespace("rushlight")
+"""The package, for derivatives and bodies; private operations (leading underscore) are found here too."""
