@@ -2,6 +2,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/dtype.h"
@@ -19,7 +20,21 @@ struct ErrorState {
   int next_shape;
 };
 
-thread_local ErrorState t_error;
+// Memory in thread-local storage itself is scarce for a library that is loaded late, so each thread keeps a pointer.
+struct ErrorHolder {
+  ErrorState* state = nullptr;
+  ~ErrorHolder() {
+    std::free(state);
+    state = nullptr;
+  }
+};
+thread_local ErrorHolder t_error;
+
+ErrorState& error_state() {
+  if (t_error.state == nullptr) t_error.state = static_cast<ErrorState*>(std::calloc(1, sizeof(ErrorState)));
+  static ErrorState shared;  // better a message that threads share than none
+  return t_error.state != nullptr ? *t_error.state : shared;
+}
 
 }  // namespace
 
@@ -30,12 +45,13 @@ rl_status fail(rl_status status, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  std::memcpy(t_error.message, text, sizeof text);
+  std::memcpy(error_state().message, text, sizeof text);
   return status;
 }
 
 const char* shape_text(const int64_t* shape, int ndim) {
-  char* const text = t_error.shapes[t_error.next_shape++ % kShapeBuffers];
+  ErrorState& state = error_state();
+  char* const text = state.shapes[static_cast<unsigned>(state.next_shape++) % kShapeBuffers];
   int used = std::snprintf(text, kShapeBytes, "[");
   for (int i = 0; i < ndim; ++i) {
     if (used > kShapeBytes - 32) {
@@ -51,14 +67,15 @@ const char* shape_text(const int64_t* shape, int ndim) {
 
 const char* dtype_text(int dtype) {
   if (dtype >= 0 && dtype < RL_DTYPE_COUNT) return rl_dtype_name(static_cast<rl_dtype>(dtype));
-  char* const text = t_error.shapes[t_error.next_shape++ % kShapeBuffers];
+  ErrorState& state = error_state();
+  char* const text = state.shapes[static_cast<unsigned>(state.next_shape++) % kShapeBuffers];
   std::snprintf(text, kShapeBytes, "dtype %d", dtype);
   return text;
 }
 
 }  // namespace rl
 
-const char* rl_last_error(void) { return rl::t_error.message; }
+const char* rl_last_error(void) { return rl::error_state().message; }
 
 const char* rl_version(void) { return RL_VERSION; }
 
