@@ -149,12 +149,15 @@ struct Call {
   int64_t integer_or(int i, int64_t other) const { return args[i].is_none() ? other : args[i].as_int(); }
   double real(int i) const { return args[i].as_double(); }
   bool flag(int i) const { return args[i].as_bool(); }
-  Device device() const;  // of the first tensor argument (CPU when there is none)
+  uint32_t copy_back = 0;        // outputs that are temporaries, to be copied into `out`
+  Device device() const;         // of the first tensor argument (CPU when there is none)
 
   // Output number i with this dtype and shape: fresh memory, or the caller's out when that can be written directly, or a
   // temporary that is copied into it afterwards. `any_dtype`: the kernel converts on store. Borrowed pointer.
   Tensor* result(int i, DType dtype, int ndim, const int64_t* shape, bool any_dtype = false);
   Tensor* result(int i, DType dtype, const Dims& d, bool any_dtype = false) { return result(i, dtype, d.n, d.v, any_dtype); }
+  // The same, laid out in memory like `layout` when that is dense and of this shape.
+  Tensor* result_like(int i, DType dtype, const Dims& d, const Tensor* layout, bool any_dtype = false);
   // Output number i is this tensor (views, or results of other operations).
   void set(int i, TensorRef t);
   void set_list(int i, std::vector<TensorRef> list);
@@ -167,6 +170,10 @@ TensorRef call(const Op& op, std::initializer_list<Value> args);
 std::vector<TensorRef> call_many(const Op& op, std::initializer_list<Value> args);
 void call_inplace(const Op& op, std::initializer_list<Value> args);  // the in-place twin: writes into the first argument
 const Op& find_op(const char* name, const char* overload = "");  // throws AttributeError when missing
+
+// The elementwise families, also for implementations that choose their kernel themselves. Inputs are tensors or numbers.
+struct ElementwiseSpec { int kernel; uint32_t types; uint8_t compute; uint8_t result; };
+void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* inputs, int input_count);
 
 // Implementations are declared with this; the generator refers to them by record name ("." becomes "_").
 #define RL_OP(symbol) void op_##symbol([[maybe_unused]] ::rl::Call& call)

@@ -119,7 +119,6 @@ struct Tensor {
   bool inference;
   bool retains_grad;
   Creation creation;
-  bool is_conj_unused;
   uint16_t output_index;   // which output of grad_fn this is
   uint32_t view_version;   // storage version that grad_fn of a view was made for
   uint32_t owned_dims;     // capacity of a heap block for shape and strides, 0 when inline
@@ -144,6 +143,10 @@ struct Tensor {
   PyObject* object() { return reinterpret_cast<PyObject*>(this); }
 };
 extern PyTypeObject TensorType;
+Tensor* tensor_of_type(PyTypeObject* type, const Tensor* from);  // a new object of a subclass over from's storage
+void tensor_dealloc(PyObject* object);
+int tensor_traverse(PyObject* object, visitproc visit, void* arg);
+int tensor_clear(PyObject* object);
 
 inline void retain(Tensor* t) { Py_INCREF(reinterpret_cast<PyObject*>(t)); }
 inline void release(Tensor* t) { Py_DECREF(reinterpret_cast<PyObject*>(t)); }

@@ -1,0 +1,167 @@
+// The elementwise families: promotion, broadcasting and one kernel call.
+#include "op.h"
+#include "rushlight/elementwise.h"
+
+namespace rl {
+
+namespace {
+
+// PyTorch's promotion has three ranks: tensors with dims, 0-dim tensors, Python numbers. A lower rank only decides when its
+// category (bool < integer < float < complex) is higher.
+int category(DType d) { return d == RL_BOOL ? 0 : d <= RL_INT64 ? 1 : d <= RL_FLOAT64 ? 2 : 3; }
+
+DType number_dtype(const Value& v) {
+  switch (v.tag) {
+    case Tag::Bool: return RL_BOOL;
+    case Tag::Int: return RL_INT64;
+    case Tag::Double: return default_dtype;
+    default: return complex_dtype(default_dtype);
+  }
+}
+
+struct Ranks {
+  int tensor = -1, zero_dim = -1, number = -1;  // dtypes, -1 when absent
+  void add(const Value& v) {
+    auto merge = [](int& slot, DType d) { slot = slot < 0 ? d : promote(static_cast<DType>(slot), d); };
+    if (v.tag == Tag::Tensor) merge(v.tensor->ndim() ? tensor : zero_dim, v.tensor->dtype());
+    else if (v.tag == Tag::TensorList)
+      for (uint32_t i = 0; i < v.size; i++) merge(v.tensors[i]->ndim() ? tensor : zero_dim, v.tensors[i]->dtype());
+    else if (v.is_scalar()) merge(number, number_dtype(v));
+  }
+  static int combine(int high, int low) {
+    if (high < 0) return low;
+    if (low < 0) return high;
+    auto h = static_cast<DType>(high), l = static_cast<DType>(low);
+    if (category(h) >= category(l)) return high;
+    // A float16 tensor with a complex number keeps its own precision's complex type.
+    return promote(h, category(l) == 3 && category(h) == 2 ? complex_dtype(h) : l);
+  }
+  DType result() const {
+    int low = combine(zero_dim, number);
+    int r = combine(tensor, low);
+    if (tensor >= 0 && low >= 0 && category(static_cast<DType>(low)) == 3 && category(static_cast<DType>(tensor)) == 2)
+      r = complex_dtype(static_cast<DType>(tensor));
+    return static_cast<DType>(r < 0 ? default_dtype : r);
+  }
+};
+
+bool representable(int64_t x, DType d) {
+  switch (d) {
+    case RL_BOOL: return x == 0 || x == 1;
+    case RL_UINT8: return x >= 0 && x <= 255;
+    case RL_INT8: return x >= -128 && x <= 127;
+    case RL_INT16: return x >= -32768 && x <= 32767;
+    case RL_INT32: return x >= INT32_MIN && x <= INT32_MAX;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+DType result_type(const Value* values, int count) {
+  Ranks ranks;
+  for (int i = 0; i < count; i++) ranks.add(values[i]);
+  return ranks.result();
+}
+
+Dims broadcast_shapes(const Tensor* const* tensors, int count, const char* what) {
+  Dims d;
+  for (int k = 0; k < count; k++) d.n = std::max(d.n, tensors[k]->ndim());
+  for (int i = 0; i < d.n; i++) d[i] = 1;
+  for (int k = 0; k < count; k++) {
+    const Tensor* t = tensors[k];
+    for (int i = 0; i < t->ndim(); i++) {
+      int at = d.n - t->ndim() + i;
+      if (t->size(i) == d[at] || t->size(i) == 1) continue;
+      RL_CHECK(d[at] == 1, Runtime,
+               "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d; "
+               "the shapes are %s and %s",
+               what, static_cast<long long>(d[at]), static_cast<long long>(t->size(i)), at, shape_text(tensors[0]).c_str(),
+               shape_text(t).c_str());
+      d[at] = t->size(i);
+    }
+  }
+  return d;
+}
+
+void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* inputs, int input_count) {
+  const rl_tensor* in[4];
+  Tensor* tensors[4];
+  alignas(ScalarTensor) unsigned char scalars[4][sizeof(ScalarTensor)];
+  int tensor_count = 0, numbers = 0;
+  DType common = RL_BOOL;
+  bool uniform = true;  // all tensors have one dtype and one shape
+  for (int i = 0; i < input_count; i++) {
+    const Value& v = *inputs[i];
+    if (RL_LIKELY(v.tag == Tag::Tensor)) {
+      Tensor* t = v.tensor;
+      in[i] = &t->desc;
+      if (tensor_count == 0) common = t->dtype();
+      else uniform = uniform && t->dtype() == common && same_shape(t, tensors[0]);
+      tensors[tensor_count++] = t;
+    } else {
+      RL_CHECK(v.is_scalar(), Type, "%s: argument %d must be a tensor or a number", call.op.name, i);
+      numbers++;
+    }
+  }
+  DType promoted = common;
+  if (!uniform || numbers) {
+    Ranks ranks;
+    for (int i = 0; i < input_count; i++) ranks.add(*inputs[i]);
+    promoted = ranks.result();
+  }
+  if (spec.compute == 1 && promoted <= RL_INT64) promoted = default_dtype;
+  DType compute = promoted;
+  if (spec.result == 1 && compute <= RL_INT64 && !uniform) {
+    // Comparisons are mathematically right: compare in a type that holds every operand.
+    for (int i = 0; i < tensor_count; i++) compute = promote(compute, tensors[i]->dtype());
+  }
+  if (numbers) {
+    for (int i = 0; i < input_count; i++) {
+      const Value& v = *inputs[i];
+      if (v.tag == Tag::Tensor) continue;
+      if (RL_UNLIKELY(v.tag == Tag::Int && compute <= RL_INT64 && compute != RL_BOOL && !representable(v.integer, compute))) {
+        if (spec.result == 1) compute = RL_INT64;
+        else
+          throw_error(ErrorKind::Runtime, "%s: value cannot be converted to type %s without overflow: %lld", call.op.name,
+                      dtype_name(compute), static_cast<long long>(v.integer));
+      }
+      in[i] = &(new (scalars[i]) ScalarTensor(v))->desc;
+    }
+  }
+  if (compute == RL_FLOAT16 || compute == RL_BFLOAT16) compute = RL_FLOAT32;
+  if (RL_UNLIKELY(!(spec.types >> compute & 1))) {
+    throw_error(ErrorKind::NotImplemented, "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
+  }
+  DType result = spec.result == 0 ? promoted : spec.result == 1 ? RL_BOOL : real_dtype(promoted);
+
+  Tensor* out;
+  if (RL_LIKELY(uniform && tensor_count)) {
+    Tensor* first = tensors[0];
+    if (RL_LIKELY(first->contiguous && !call.out)) {
+      out = empty(result, first->ndim(), first->shape(), first->device()).take();
+      call.results[0] = Value::of(out);
+    } else {
+      out = call.result_like(0, result, Dims(first->ndim(), first->shape()), first, true);
+    }
+  } else {
+    Dims shape = broadcast_shapes(tensors, tensor_count, call.op.name);
+    const Tensor* layout = nullptr;
+    for (int i = 0; i < tensor_count && !layout; i++)
+      if (tensors[i]->ndim() == shape.n && tensors[i]->numel == count_elements(shape.n, shape.v)) layout = tensors[i];
+    out = call.result_like(0, result, shape, layout, true);
+  }
+  if (out->is_meta() || out->numel == 0) return;
+  GilRelease gil(out->numel >= 32768);
+  rl_tensor* outs[1] = {&out->desc};
+  check(rl_elementwise(spec.kernel, compute, input_count, in, 1, outs));
+}
+
+void run_elementwise(Call& call) {
+  const auto& family = *static_cast<const ElementwiseFamily*>(call.op.family);
+  const Value* inputs[4];
+  for (int i = 0; i < family.input_count; i++) inputs[i] = &call.args[family.inputs[i]];
+  elementwise(call, {family.kernel, family.types, family.compute, family.result}, inputs, family.input_count);
+}
+
+}  // namespace rl

@@ -1,0 +1,365 @@
+// Running an operation: device checks, the out/in-place gate, the implementation, recording.
+#include "op.h"
+
+#include "../autograd/autograd.h"
+
+namespace rl {
+
+thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+const Op& find_op(const char* name, const char* overload) {
+  for (int i = 0; i < op_table_size; i++)
+    if (!std::strcmp(op_table[i].name, name) && !std::strcmp(op_table[i].overload, overload)) return op_table[i];
+  throw_error(ErrorKind::Attribute, "there is no operation %s%s%s", name, *overload ? "." : "", overload);
+}
+
+// ---------------------------------------------------------------- devices
+
+namespace {
+
+template <class F> void each_tensor(const Op& op, const Value* args, F f) {
+  for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
+    const Value& v = args[__builtin_ctz(m)];
+    if (v.tag == Tag::Tensor) {
+      f(v.tensor);
+    } else if (v.tag == Tag::TensorList) {
+      for (uint32_t i = 0; i < v.size; i++)
+        if (v.tensors[i]) f(v.tensors[i]);
+    }
+  }
+}
+
+[[gnu::noinline]] void check_devices(const Op& op, const Value* args) {
+  const Tensor* first = nullptr;
+  each_tensor(op, args, [&](Tensor* t) {
+    if (!first || (first->ndim() == 0 && t->ndim() > 0 && first->device() != t->device())) {
+      if (first && !(first->ndim() == 0 && first->device() == Device::CPU)) return;
+      first = t;
+    }
+  });
+  each_tensor(op, args, [&](Tensor* t) {
+    if (t->device() == first->device() || (t->ndim() == 0 && t->device() == Device::CPU)) return;
+    throw_error(ErrorKind::Runtime, "%s: expected all tensors to be on the same device; expected %s, got %s", op.name,
+                device_name(first->desc.device), device_name(t->desc.device));
+  });
+}
+
+}  // namespace
+
+Device Call::device() const {
+  Device device = Device::CPU;
+  each_tensor(op, args, [&](Tensor* t) { if (t->is_meta()) device = Device::Meta; });
+  return device;
+}
+
+// ---------------------------------------------------------------- outputs
+
+namespace {
+
+[[gnu::noinline]] void check_writable(const Tensor* t, const char* op) {
+  RL_CHECK(!has_internal_overlap(t), Runtime,
+           "%s: unsupported operation: more than one element of the written-to tensor refers to a single memory location; "
+           "clone() the tensor before writing to it (shape %s, strides %s)",
+           op, shape_text(t).c_str(), shape_text(t->ndim(), t->strides()).c_str());
+  RL_CHECK(!t->storage->read_only, Runtime, "%s: the written-to tensor is over read-only memory; clone() it first", op);
+}
+
+// Another tensor argument whose memory the output touches without being exactly the same view.
+bool overlaps_input(const Op& op, const Value* args, const Tensor* out, bool same_is_fine) {
+  bool found = false;
+  each_tensor(op, args, [&](Tensor* t) {
+    if (found || !may_share_memory(out, t)) return;
+    if (same_is_fine && t->desc.data == out->desc.data && t->dtype() == out->dtype() && same_shape(t, out) &&
+        !std::memcmp(t->strides(), out->strides(), sizeof(int64_t) * static_cast<size_t>(t->ndim())))
+      return;
+    found = true;
+  });
+  return found;
+}
+
+}  // namespace
+
+Tensor* Call::result_like(int i, DType dtype, const Dims& d, const Tensor* layout, bool any_dtype) {
+  if (RL_UNLIKELY(out != nullptr) && out[i]) return result(i, dtype, d, any_dtype);
+  TensorRef t = layout && !layout->contiguous && layout->ndim() == d.n && is_dense_non_overlapping(layout)
+                    ? empty_strided(dtype, d.n, d.v, layout->strides(), device())
+                    : empty(dtype, d.n, d.v, device());
+  results[i] = Value::of(t.get());
+  return t.take();
+}
+
+Tensor* Call::result(int i, DType dtype, int ndim, const int64_t* shape, bool any_dtype) {
+  Tensor* target = out ? out[i] : nullptr;
+  if (RL_LIKELY(!target)) {
+    Tensor* t = empty(dtype, ndim, shape, device()).take();
+    results[i] = Value::of(t);
+    return t;
+  }
+  RL_CHECK(can_cast(dtype, target->dtype()), Runtime, "%s: result type %s can't be cast to the desired output type %s", op.name,
+           dtype_title(dtype), dtype_title(target->dtype()));
+  bool fits = target->ndim() == ndim && !std::memcmp(target->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim));
+  if (!fits) {
+    if (inplace) {
+      throw_error(ErrorKind::Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s", op.name,
+                  shape_text(target).c_str(), shape_text(ndim, shape).c_str());
+    }
+    RL_CHECK(target->numel == 0, Runtime, "%s: out= has the wrong shape; expected %s, got %s (an empty tensor would be resized)",
+             op.name, shape_text(ndim, shape).c_str(), shape_text(target).c_str());
+    int64_t strides[RL_MAX_DIMS];
+    contiguous_strides(ndim, shape, strides);
+    size_t bytes = static_cast<size_t>(count_elements(ndim, shape) * itemsize(target->dtype()));
+    size_t offset = static_cast<size_t>(target->offset() * itemsize(target->dtype()));
+    if (offset + bytes > target->storage->nbytes) storage_resize(target->storage, offset + bytes);
+    target->desc.data = static_cast<char*>(target->storage->data) + offset;
+    set_geometry(target, ndim, shape, strides);
+  }
+  RL_CHECK(target->device() == device(), Runtime, "%s: out= is on the wrong device; expected %s, got %s", op.name,
+           device_name(static_cast<uint8_t>(device())), device_name(target->desc.device));
+  check_writable(target, op.name);
+  if ((any_dtype || target->dtype() == dtype) && !overlaps_input(op, args, target, op.flags & kElementwise)) {
+    retain(target);
+    results[i] = Value::of(target);
+    return target;
+  }
+  Tensor* t = empty(dtype, ndim, shape, device()).take();
+  results[i] = Value::of(t);
+  copy_back |= 1u << i;
+  return t;
+}
+
+void Call::set(int i, TensorRef t) {
+  if (RL_UNLIKELY(out != nullptr) && out[i]) {
+    Tensor* target = result(i, t->dtype(), t->ndim(), t->shape(), true);
+    if (!(copy_back >> i & 1)) {
+      if (!target->is_meta()) copy_into(target, t.get());
+      return;
+    }
+    copy_back &= ~(1u << i);
+    release(target);
+    copy_back |= 1u << i;
+  }
+  results[i] = Value::of(t.get());
+  t.take();
+}
+
+void Call::set_list(int i, std::vector<TensorRef> list) {
+  auto** block = static_cast<Tensor**>(PyMem_Malloc(sizeof(Tensor*) * (list.size() + 1)));
+  if (!block) throw std::bad_alloc();
+  for (size_t k = 0; k < list.size(); k++) block[k] = list[k].take();
+  results[i] = Value::of_tensors(block, list.size());
+}
+
+void release_results(Value* results, int count) {
+  for (int i = 0; i < count; i++) {
+    if (results[i].tag == Tag::Tensor) {
+      release(results[i].tensor);
+    } else if (results[i].tag == Tag::TensorList) {
+      for (uint32_t k = 0; k < results[i].size; k++) release(results[i].tensors[k]);
+      PyMem_Free(results[i].tensors);
+    } else if (results[i].tag == Tag::Object) {
+      Py_DECREF(results[i].object);
+    }
+    results[i] = Value::none();
+  }
+}
+
+// ---------------------------------------------------------------- running
+
+namespace {
+
+[[gnu::noinline]] void finish_outputs(Call& c) {
+  for (uint32_t m = c.copy_back; m; m &= m - 1) {
+    int i = __builtin_ctz(m);
+    Tensor* temporary = c.results[i].tensor;
+    if (!c.out[i]->is_meta()) copy_into(c.out[i], temporary);
+    release(temporary);
+    retain(c.out[i]);
+    c.results[i] = Value::of(c.out[i]);
+  }
+  for (int i = 0; i < c.op.result_count; i++)
+    if (c.out[i]) bump_version(c.out[i]);
+}
+
+[[gnu::noinline]] void check_out(const Op& op, const Value* args, Tensor* const* out) {
+  bool grad = false;
+  each_tensor(op, args, [&](Tensor* t) { grad |= needs_grad(t); });
+  for (int i = 0; i < op.result_count; i++) grad |= out[i] && needs_grad(out[i]);
+  RL_CHECK(!grad || !thread_state.grad_mode, Runtime,
+           "%s(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad",
+           op.name);
+}
+
+}  // namespace
+
+void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out, bool inplace) {
+  uint32_t on_meta = 0;
+  for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
+    const Value& v = args[__builtin_ctz(m)];
+    if (v.tag == Tag::Tensor) on_meta |= v.tensor->desc.device;
+    else if (v.tag == Tag::TensorList)
+      for (uint32_t i = 0; i < v.size; i++) on_meta |= v.tensors[i] ? v.tensors[i]->desc.device : 0;
+  }
+  if (RL_UNLIKELY(on_meta)) check_devices(op, args);
+
+  uint32_t mask = 0;
+  bool recording = thread_state.grad_mode;
+  if (recording && (op.flags & kDifferentiable)) mask = arguments_needing_grad(op, args);
+  bool writes = inplace || (op.flags & kInplaceOnly);
+  if (RL_UNLIKELY(out != nullptr && !inplace)) check_out(op, args, out);
+  if (RL_UNLIKELY(writes)) {
+    Tensor* self = args[0].tensor;
+    check_inplace(self, op, mask != 0);
+    if (op.flags & kInplaceOnly) check_writable(self, op.name);
+  }
+
+  for (int i = 0; i < op.result_count; i++) results[i] = Value::none();
+  Call c{op, args, results, out, inplace};
+  if (RL_LIKELY(mask == 0)) {
+    try {
+      op.run(c);
+    } catch (...) {
+      release_results(results, op.result_count);
+      throw;
+    }
+    if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
+  } else {
+    Node* node = record_begin(op, args, mask, writes);
+    try {
+      GradGuard off(false);
+      op.run(c);
+      if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
+    } catch (...) {
+      node_release(node);
+      release_results(results, op.result_count);
+      throw;
+    }
+    if (RL_UNLIKELY(op.flags & kInplaceOnly)) {
+      bump_version(args[0].tensor);
+      if (results[0].is_none()) {
+        retain(args[0].tensor);
+        results[0] = Value::of(args[0].tensor);
+      }
+    }
+    record_end(node, op, args, results, writes);
+    if (op.flags & kView)
+      for (int i = 0; i < op.result_count; i++) {
+        if (results[i].tag == Tag::Tensor) mark_view(results[i].tensor, op.flags & kMultiView);
+        else if (results[i].tag == Tag::TensorList)
+          for (uint32_t k = 0; k < results[i].size; k++) mark_view(results[i].tensors[k], true);
+      }
+    return;
+  }
+  if (RL_UNLIKELY(op.flags & kInplaceOnly)) {
+    bump_version(args[0].tensor);
+    if (results[0].is_none()) {
+      retain(args[0].tensor);
+      results[0] = Value::of(args[0].tensor);
+    }
+  }
+  if (RL_UNLIKELY(!recording && (op.flags & kView))) {
+    for (int i = 0; i < op.result_count; i++) {
+      if (results[i].tag == Tag::Tensor && results[i].tensor->base) mark_view(results[i].tensor, op.flags & kMultiView);
+      else if (results[i].tag == Tag::TensorList)
+        for (uint32_t k = 0; k < results[i].size; k++)
+          if (results[i].tensors[k]->base) mark_view(results[i].tensors[k], true);
+    }
+  }
+}
+
+namespace {
+
+void fill_arguments(const Op& op, std::initializer_list<Value> given, Value* args) {
+  int i = 0;
+  for (const Value& v : given) args[i++] = v;
+  for (; i < op.argument_count; i++) args[i] = op.arguments[i].default_value;
+}
+
+}  // namespace
+
+TensorRef call(const Op& op, std::initializer_list<Value> given) {
+  Value args[kMaxArgs], results[kMaxResults];
+  fill_arguments(op, given, args);
+  run_op(op, args, results);
+  for (int i = 1; i < op.result_count; i++)
+    if (results[i].is_tensor()) release(results[i].tensor);
+  return TensorRef::own(results[0].is_tensor() ? results[0].tensor : nullptr);
+}
+
+std::vector<TensorRef> call_many(const Op& op, std::initializer_list<Value> given) {
+  Value args[kMaxArgs], results[kMaxResults];
+  fill_arguments(op, given, args);
+  run_op(op, args, results);
+  std::vector<TensorRef> list;
+  for (int i = 0; i < op.result_count; i++) {
+    if (results[i].tag == Tag::TensorList) {
+      for (uint32_t k = 0; k < results[i].size; k++) list.push_back(TensorRef::own(results[i].tensors[k]));
+      PyMem_Free(results[i].tensors);
+    } else {
+      list.push_back(TensorRef::own(results[i].is_tensor() ? results[i].tensor : nullptr));
+    }
+  }
+  return list;
+}
+
+void call_inplace(const Op& op, std::initializer_list<Value> given) {
+  Value args[kMaxArgs], results[kMaxResults];
+  fill_arguments(op, given, args);
+  Tensor* out[kMaxResults] = {args[0].tensor};
+  bool inplace_only = op.flags & kInplaceOnly;
+  run_op(op, args, results, inplace_only ? nullptr : out, !inplace_only);
+  release_results(results, op.result_count);
+}
+
+// ---------------------------------------------------------------- small helpers of implementations
+
+ScalarTensor::ScalarTensor(const Value& number) : ScalarTensor(number, number.tag == Tag::Double    ? RL_FLOAT64
+                                                                       : number.tag == Tag::Complex ? RL_COMPLEX128
+                                                                       : number.tag == Tag::Bool    ? RL_BOOL
+                                                                                                    : RL_INT64) {}
+
+ScalarTensor::ScalarTensor(const Value& number, DType dtype) : desc{}, bytes{} {
+  desc.data = bytes;
+  desc.dtype = static_cast<uint8_t>(dtype);
+  auto put = [&](auto x) { std::memcpy(bytes, &x, sizeof x); };
+  switch (dtype) {
+    case RL_BOOL: put(static_cast<uint8_t>(number.tag == Tag::Double ? number.real != 0
+                                           : number.tag == Tag::Complex ? number.complex.re != 0 || number.complex.im != 0
+                                                                        : number.integer != 0)); break;
+    case RL_INT64: put(number.as_int()); break;
+    case RL_FLOAT64: put(number.as_double()); break;
+    case RL_COMPLEX128: put(number.as_complex()); break;
+    default: {  // through the library's conversion
+      Value wide = number;
+      ScalarTensor source(wide);
+      check(rl_copy(&source.desc, &desc));
+    }
+  }
+}
+
+TensorRef contiguous(Tensor* t) {
+  if (t->contiguous) return TensorRef::share(t);
+  TensorRef c = empty_like(t);
+  if (!t->is_meta()) copy_into(c.get(), t);
+  return c;
+}
+
+TensorRef cast(Tensor* t, DType dtype) {
+  if (t->dtype() == dtype) return TensorRef::share(t);
+  TensorRef c = empty(dtype, t->ndim(), t->shape(), t->device());
+  if (!t->is_meta()) copy_into(c.get(), t);
+  return c;
+}
+
+void copy_into(Tensor* dst, const Tensor* src) {
+  GilRelease gil(dst->numel >= 32768);
+  check(rl_copy(&src->desc, &dst->desc));
+}
+
+void fill_value(Tensor* t, const Value& number) {
+  if (t->is_meta()) return;
+  ScalarTensor s(number);
+  GilRelease gil(t->numel >= 65536);
+  check(rl_fill(&t->desc, &s.desc));
+}
+
+}  // namespace rl
