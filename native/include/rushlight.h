@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-#if defined(_WIN32)
+#if defined(RL_API)
+#elif defined(_WIN32)
 #define RL_API __declspec(dllexport)
 #else
 #define RL_API __attribute__((visibility("default")))
@@ -96,4 +97,8 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #ifdef __cplusplus
 }
 #endif
+
+/* ---- kernels by family */
+#include "rushlight/matmul.h"
+
 #endif
