@@ -1,0 +1,14 @@
+// Loops over rows of elements that profit from wide vectors.
+#pragma once
+
+#include "cpu/isa.h"
+
+namespace rl {
+
+struct RowTable {
+  // x[i] += y[i] for the dtype: integers wrap, bool is or, 16-bit floats are rounded after each sum. No overlap.
+  void (*add[RL_DTYPE_COUNT])(void* x, const void* y, int64_t n);
+};
+RL_ISA_DECLARE(RowTable, row_table)
+
+}  // namespace rl
