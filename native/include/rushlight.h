@@ -100,5 +100,6 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 
 /* ---- kernels by family */
 #include "rushlight/matmul.h"
+#include "rushlight/random.h"
 
 #endif
