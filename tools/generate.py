@@ -173,9 +173,12 @@ def elementwise_row(op: Any) -> str:
     padded = ", ".join(str(i) for i in (inputs + [0] * 4)[:4])
     compute = {"promote": 0, "float": 1}[op.options["compute"]]
     result = {"same": 0, "bool": 1, "real": 2}[op.options["result"]]
+    with_default = [i for i in inputs if op.arguments[i].type == "Scalar" and op.arguments[i].default is not None]
+    fewer = len(inputs) - len(with_default)
+    default = f"RL_EW_{op.symbol}__default" if with_default else "kNoKernel"
     return (
         f"constexpr ElementwiseFamily family_{op.symbol} = {{RL_EW_{op.symbol}, {type_mask(op.options['types'])}u, "
-        f"{compute}, {result}, {len(inputs)}, {{{padded}}}}};"
+        f"{compute}, {result}, {len(inputs)}, {{{padded}}}, {default}, {fewer}}};"
     )
 
 

@@ -1,7 +1,7 @@
 // dtype, layout, memory_format, device and Size objects.
-#include <structmember.h>
-
 #include "python.h"
+
+#include <structmember.h>
 
 namespace rl {
 
@@ -51,7 +51,7 @@ PyMethodDef dtype_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, null
                                {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject constant_type(const char* name, const char* doc, PyMethodDef* methods, PyGetSetDef* getset) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(ConstantObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
@@ -174,7 +174,7 @@ PyGetSetDef device_getset[] = {{"type", device_type, nullptr, "'cpu' or 'meta'."
                                {"index", device_index, nullptr, "Number among devices of the type, or None.", nullptr},
                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyTypeObject make_device_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "rushlight.device";
   t.tp_basicsize = sizeof(DeviceObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;

@@ -488,7 +488,7 @@ PyObject* py_set_mode_depth(PyObject*, PyObject* to) {
 }  // namespace
 
 PyMethodDef data_methods[] = {
-    {"tensor", reinterpret_cast<PyCFunction>(py_tensor), METH_VARARGS | METH_KEYWORDS,
+    {"tensor", as_method(py_tensor), METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of the data."},
     {"_over_buffer", py_over_buffer, METH_O, nullptr},
     {"_from_data", py_from_data, METH_VARARGS, nullptr},

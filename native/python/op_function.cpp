@@ -1,9 +1,9 @@
 // The two Python types over an overload set (a function, and a method descriptor of Tensor), and what a call of one does:
 // parse, overrides, run, results.
-#include <structmember.h>
-
 #include "../autograd/autograd.h"
 #include "python.h"
+
+#include <structmember.h>
 
 namespace rl {
 
@@ -315,7 +315,7 @@ PyObject* op_reduce(PyObject* self, PyObject*) {
 PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject make_type(const char* name, descrgetfunc get, unsigned long flags) {
-  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject type = blank_type();
   type.tp_name = name;
   type.tp_basicsize = sizeof(OpObject);
   type.tp_vectorcall_offset = offsetof(OpObject, vectorcall);

@@ -2,7 +2,26 @@
 #pragma once
 #include "../tensor/op.h"
 
+#include "rushlight/elementwise.h"
+
 namespace rl {
+
+// A method of any calling convention for a PyMethodDef.
+template <class F> PyCFunction as_method(F* f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
+inline PyTypeObject blank_type() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+#pragma GCC diagnostic pop
+  return type;
+}
+inline Py_hash_t hash_pointer(const void* p) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_HashPointer(p);
+#else
+  return _Py_HashPointer(p);
+#endif
+}
 
 // ---------------------------------------------------------------- constants: dtype, layout, memory format, device
 

@@ -1,7 +1,7 @@
 // UntypedStorage: the memory behind tensors as a Python object.
-#include <structmember.h>
-
 #include "python.h"
+
+#include <structmember.h>
 
 namespace rl {
 
@@ -138,7 +138,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(b) != StorageType || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((storage_of(a) == storage_of(b)) == (op == Py_EQ));
 }
-Py_hash_t hash(PyObject* self) { return Py_HashPointer(storage_of(self)); }
+Py_hash_t hash(PyObject* self) { return hash_pointer(storage_of(self)); }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   Storage* s = storage_of(self);

@@ -222,8 +222,8 @@ PyObject* py_as_subclass(PyObject* self, PyObject* cls) {
 }
 
 PyMethodDef tensor_methods[] = {
-    {"size", reinterpret_cast<PyCFunction>(py_size), METH_FASTCALL | METH_KEYWORDS, "The shape, or the size of one dimension."},
-    {"stride", reinterpret_cast<PyCFunction>(py_stride), METH_FASTCALL, "The strides in elements, or that of one dimension."},
+    {"size", as_method(py_size), METH_FASTCALL | METH_KEYWORDS, "The shape, or the size of one dimension."},
+    {"stride", as_method(py_stride), METH_FASTCALL, "The strides in elements, or that of one dimension."},
     {"dim", py_dim, METH_NOARGS, "The number of dimensions."},
     {"ndimension", py_dim, METH_NOARGS, "The number of dimensions."},
     {"numel", py_numel, METH_NOARGS, "The number of elements."},
@@ -232,7 +232,7 @@ PyMethodDef tensor_methods[] = {
     {"data_ptr", py_data_ptr, METH_NOARGS, "The address of the first element."},
     {"storage_offset", py_storage_offset, METH_NOARGS, "Elements between the start of the storage and the first element."},
     {"get_device", py_get_device, METH_NOARGS, "-1 on the CPU."},
-    {"is_contiguous", reinterpret_cast<PyCFunction>(py_is_contiguous), METH_VARARGS | METH_KEYWORDS, "True when row-major without gaps."},
+    {"is_contiguous", as_method(py_is_contiguous), METH_VARARGS | METH_KEYWORDS, "True when row-major without gaps."},
     {"untyped_storage", py_untyped_storage, METH_NOARGS, "The memory behind the tensor."},
     {"is_floating_point", py_is_floating_point, METH_NOARGS, "True for real floating point elements."},
     {"is_complex", py_is_complex, METH_NOARGS, "True for complex elements."},
@@ -245,7 +245,7 @@ PyMethodDef tensor_methods[] = {
     {"is_shared", py_false_method, METH_NOARGS, "True when the memory is shared between processes."},
     {"is_pinned", py_false_method, METH_NOARGS, "True for page-locked memory."},
     {"is_set_to", py_is_set_to, METH_O, "True when both have the same memory, shape and strides."},
-    {"_make_subclass", reinterpret_cast<PyCFunction>(py_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"_make_subclass", as_method(py_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {"as_subclass", py_as_subclass, METH_O, "The same tensor as an object of another class."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -423,7 +423,7 @@ Py_ssize_t slot_length(PyObject* self) {
   return static_cast<Py_ssize_t>(t->size(0));
 }
 
-Py_hash_t slot_hash(PyObject* self) { return Py_HashPointer(self); }
+Py_hash_t slot_hash(PyObject* self) { return hash_pointer(self); }
 
 // repr, format and the rest of what is not about speed is Python: rushlight/_tensor.py
 PyObject* python_helper(const char* function, PyObject* self, PyObject* argument = nullptr) {
@@ -471,7 +471,7 @@ PyMethodDef protocol_methods[] = {{"__format__", py_format, METH_O, nullptr},
                                   {"__deepcopy__", py_deepcopy, METH_O, nullptr},
                                   {"__reversed__", py_reversed, METH_NOARGS, nullptr},
                                   {"__complex__", py_complex_method, METH_NOARGS, nullptr},
-                                  {"__torch_function__", reinterpret_cast<PyCFunction>(py_torch_function),
+                                  {"__torch_function__", as_method(py_torch_function),
                                    METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
@@ -540,7 +540,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 PyTypeObject make_tensor_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "rushlight.Tensor";
   t.tp_basicsize = sizeof(Tensor);
   t.tp_dictoffset = offsetof(Tensor, dict);

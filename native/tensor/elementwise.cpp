@@ -161,7 +161,20 @@ void run_elementwise(Call& call) {
   const auto& family = *static_cast<const ElementwiseFamily*>(call.op.family);
   const Value* inputs[4];
   for (int i = 0; i < family.input_count; i++) inputs[i] = &call.args[family.inputs[i]];
-  elementwise(call, {family.kernel, family.types, family.compute, family.result}, inputs, family.input_count);
+  int kernel = family.kernel, count = family.input_count;
+  if (family.default_kernel != kNoKernel) {
+    bool plain = true;
+    for (int i = family.default_input_count; i < count; i++) {
+      const Value& v = *inputs[i];
+      const Value& d = call.op.arguments[family.inputs[i]].default_value;
+      plain = plain && v.tag != Tag::Complex && v.as_double() == d.as_double();
+    }
+    if (plain) {
+      kernel = family.default_kernel;
+      count = family.default_input_count;
+    }
+  }
+  elementwise(call, {kernel, family.types, family.compute, family.result}, inputs, count);
 }
 
 }  // namespace rl

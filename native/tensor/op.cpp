@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include "../autograd/autograd.h"
+#include "rushlight/elementwise.h"
 
 namespace rl {
 

@@ -124,6 +124,7 @@ extern const int public_function_count;
 extern const PublicMethod public_methods[];
 extern const int public_method_count;
 
+constexpr uint16_t kNoKernel = 0xffff;
 // What the elementwise family needs to know of a record.
 struct ElementwiseFamily {
   uint16_t kernel;    // rl_elementwise id
@@ -132,6 +133,8 @@ struct ElementwiseFamily {
   uint8_t result;     // 0 the promoted type, 1 bool, 2 real part's type
   uint8_t input_count;
   uint8_t inputs[4];  // argument numbers
+  uint16_t default_kernel;      // used when all Scalar arguments have their default values; kNoKernel when there is none
+  uint8_t default_input_count;  // its inputs: the first ones
 };
 
 // One execution. The implementation asks for its outputs with result(), which honours out= and in-place.

@@ -1,0 +1,233 @@
+// Copies, conversions and joins.
+#include "../autograd/autograd.h"
+#include "op.h"
+#include "ops.h"
+#include "rushlight/cat.h"
+
+namespace rl {
+
+namespace {
+
+using ll = long long;
+enum { kContiguousFormat = 0, kPreserveFormat = 1, kChannelsLast = 2, kChannelsLast3d = 3 };
+
+// Fresh memory for a copy of t in a memory format.
+TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format) {
+  if (format == kPreserveFormat) return empty_preserve(t, dtype);
+  if (format == kContiguousFormat) return empty(dtype, t->ndim(), t->shape(), t->device());
+  int ndim = format == kChannelsLast ? 4 : 5;
+  RL_CHECK(t->ndim() == ndim, Runtime, "required rank %d tensor to use channels_last%s format, got shape %s", ndim, ndim == 5 ? "_3d" : "",
+           shape_text(t).c_str());
+  int64_t strides[5], step = 1;
+  auto set = [&](int d) {
+    strides[d] = step;
+    step *= t->size(d) > 1 ? t->size(d) : 1;
+  };
+  set(1);
+  for (int d = ndim - 1; d >= 2; d--) set(d);
+  set(0);
+  return empty_strided(dtype, ndim, t->shape(), strides, t->device());
+}
+
+bool has_format(const Tensor* t, int64_t format) {
+  if (format == kPreserveFormat) return true;
+  if (format == kContiguousFormat) return t->contiguous;
+  TensorRef wanted = empty_in_format(t, t->dtype(), format);
+  for (int i = 0; i < t->ndim(); i++)
+    if (t->size(i) != 1 && t->stride(i) != wanted->stride(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+RL_OP(clone) {
+  Tensor* t = call.tensor(0);
+  TensorRef copy = empty_in_format(t, t->dtype(), call.integer_or(1, kPreserveFormat));
+  if (!t->is_meta()) copy_into(copy.get(), t);
+  call.set(0, std::move(copy));
+}
+
+RL_OP(contiguous) {
+  Tensor* t = call.tensor(0);
+  int64_t format = call.integer(1);
+  RL_CHECK(format != kPreserveFormat, Runtime, "preserve memory format is unsupported by the contiguous operator");
+  if (has_format(t, format)) call.set(0, TensorRef::share(t));
+  else call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
+}
+
+RL_OP(to_dtype) {
+  Tensor* t = call.tensor(0);
+  DType dtype = call[1].dtype;
+  TensorRef copy = empty_in_format(t, dtype, call.integer_or(3, kPreserveFormat));
+  if (!t->is_meta()) copy_into(copy.get(), t);
+  call.set(0, std::move(copy));
+}
+
+namespace {
+
+void convert(Call& call, DType dtype, Device device, bool copy, const Value& format_argument) {
+  Tensor* t = call.tensor(0);
+  int64_t format = format_argument.is_none() ? kPreserveFormat : format_argument.integer;
+  if (device != t->device()) {
+    RL_CHECK(device == Device::Meta, NotImplemented, "Cannot copy out of meta tensor; no data!");
+    call.set(0, empty(dtype, t->ndim(), t->shape(), device));
+    return;
+  }
+  if (dtype == t->dtype()) {
+    if (!copy && has_format(t, format)) call.set(0, TensorRef::share(t));
+    else call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
+    return;
+  }
+  call.set(0, rl::call(ops::to_dtype, {call[0], Value::of(dtype), Value::of(copy), Value::of(format)}));
+}
+
+}  // namespace
+
+RL_OP(to) { convert(call, call[1].dtype, call.tensor(0)->device(), call.flag(3), call[4]); }
+RL_OP(to_device) {
+  Tensor* t = call.tensor(0);
+  convert(call, call[2].is_none() ? t->dtype() : call[2].dtype, call[1].is_none() ? t->device() : static_cast<Device>(call[1].integer),
+          call.flag(4), call[5]);
+}
+RL_OP(to_other) { convert(call, call.tensor(1)->dtype(), call.tensor(1)->device(), call.flag(3), call[4]); }
+// float(), long() ...: the method's name says the dtype.
+RL_OP(to_named) {
+  static const std::pair<const char*, DType> names[] = {
+      {"bool", RL_BOOL},       {"byte", RL_UINT8},      {"char", RL_INT8},        {"short", RL_INT16},      {"int", RL_INT32},
+      {"long", RL_INT64},      {"half", RL_FLOAT16},    {"bfloat16", RL_BFLOAT16}, {"float", RL_FLOAT32},   {"double", RL_FLOAT64},
+      {"cfloat", RL_COMPLEX64}, {"cdouble", RL_COMPLEX128}};
+  for (auto [name, dtype] : names)
+    if (!std::strcmp(name, call.op.name)) return convert(call, dtype, call.tensor(0)->device(), false, call[1]);
+  throw_error(ErrorKind::Runtime, "%s: no such dtype", call.op.name);
+}
+
+RL_OP(copy_) {
+  Tensor *self = call.tensor(0), *src = call.tensor(1);
+  if (self->is_meta()) return;
+  bool fits = src->ndim() <= self->ndim();
+  for (int i = 0; fits && i < src->ndim(); i++) {
+    int64_t n = self->size(self->ndim() - src->ndim() + i);
+    fits = src->size(i) == n || src->size(i) == 1;
+  }
+  if (!fits) {
+    for (int i = 1; i <= std::min(self->ndim(), src->ndim()); i++) {
+      int64_t a = self->size(self->ndim() - i), b = src->size(src->ndim() - i);
+      if (a != b && b != 1)
+        throw_error(ErrorKind::Runtime,
+                    "copy_: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d; the shapes are %s and %s",
+                    static_cast<ll>(a), static_cast<ll>(b), self->ndim() - i, shape_text(self).c_str(), shape_text(src).c_str());
+    }
+    throw_error(ErrorKind::Runtime, "copy_: the source of shape %s cannot be broadcast to the destination of shape %s", shape_text(src).c_str(),
+                shape_text(self).c_str());
+  }
+  if (self == src || self->numel == 0) return;
+  if (self->storage == src->storage && may_share_memory(self, src)) {
+    TensorRef safe = empty(src->dtype(), src->ndim(), src->shape());
+    copy_into(safe.get(), src);
+    copy_into(self, safe.get());
+    return;
+  }
+  copy_into(self, src);
+}
+
+// ---------------------------------------------------------------- joins
+
+namespace {
+
+bool skipped(const Tensor* t) { return t->ndim() == 1 && t->numel == 0; }  // PyTorch's legacy: an empty vector joins anything
+
+}  // namespace
+
+RL_OP(cat) {
+  const Value& list = call[0];
+  RL_CHECK(list.size > 0, Value, "torch.cat(): expected a non-empty list of Tensors");
+  const Tensor* first = nullptr;
+  for (uint32_t i = 0; i < list.size; i++) {
+    RL_CHECK(list.tensors[i]->ndim() > 0, Runtime, "zero-dimensional tensor (at position %u) cannot be concatenated", i);
+    if (!first && !skipped(list.tensors[i])) first = list.tensors[i];
+  }
+  DType dtype = result_type(&list, 1);
+  if (!first) {
+    wrap_dim(call.integer(1), 1);
+    int64_t zero = 0;
+    call.result(0, dtype, 1, &zero);
+    return;
+  }
+  int dim = wrap_dim(call.integer(1), first->ndim());
+  Dims shape(first->ndim(), first->shape());
+  shape[dim] = 0;
+  std::vector<const rl_tensor*> inputs;
+  for (uint32_t i = 0; i < list.size; i++) {
+    const Tensor* t = list.tensors[i];
+    if (skipped(t)) continue;
+    RL_CHECK(t->ndim() == first->ndim(), Runtime, "Tensors must have same number of dimensions: got %d and %d", first->ndim(), t->ndim());
+    for (int d = 0; d < shape.n; d++)
+      RL_CHECK(d == dim || t->size(d) == first->size(d), Runtime,
+               "Sizes of tensors must match except in dimension %d. Expected size %lld but got size %lld for tensor number %u in the list.", dim,
+               static_cast<ll>(first->size(d)), static_cast<ll>(t->size(d)), i);
+    shape[dim] += t->size(dim);
+    inputs.push_back(&t->desc);
+  }
+  Tensor* out = call.result(0, dtype, shape);
+  if (out->is_meta()) return;
+  GilRelease gil(out->numel >= 32768);
+  check(rl_cat(inputs.data(), static_cast<int64_t>(inputs.size()), dim, &out->desc));
+}
+
+RL_OP(stack) {
+  const Value& list = call[0];
+  RL_CHECK(list.size > 0, Runtime, "stack expects a non-empty TensorList");
+  const Tensor* first = list.tensors[0];
+  int dim = wrap_dim(call.integer(1), first->ndim() + 1);
+  DType dtype = result_type(&list, 1);
+  Dims shape, strides;
+  for (int d = 0; d <= first->ndim(); d++) {
+    if (d == dim) shape.push(list.size);
+    if (d < first->ndim()) shape.push(first->size(d));
+  }
+  std::vector<TensorRef> views;
+  std::vector<const rl_tensor*> inputs;
+  for (uint32_t i = 0; i < list.size; i++) {
+    Tensor* t = list.tensors[i];
+    RL_CHECK(same_shape(t, first), Runtime, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %u",
+             shape_text(first).c_str(), shape_text(t).c_str(), i);
+    Dims s(t->ndim(), t->shape()), st(t->ndim(), t->strides());
+    s.push(1);
+    st.push(1);
+    for (int d = s.n - 1; d > dim; d--) {
+      s[d] = s[d - 1];
+      st[d] = st[d - 1];
+    }
+    s[dim] = 1;
+    st[dim] = 1;
+    views.push_back(over_storage(t->storage, t->dtype(), s.n, s.v, st.v, t->data()));
+    inputs.push_back(&views.back()->desc);
+  }
+  Tensor* out = call.result(0, dtype, shape);
+  if (out->is_meta()) return;
+  GilRelease gil(out->numel >= 32768);
+  check(rl_cat(inputs.data(), static_cast<int64_t>(inputs.size()), dim, &out->desc));
+}
+
+RL_OP(_cat_backward) {
+  Tensor* g = call.tensor(0);
+  int dim = wrap_dim(call.integer(2), g->ndim());
+  const Value& sizes = call[1];
+  std::vector<TensorRef> list;
+  int64_t start = 0;
+  for (uint32_t i = 0; i < sizes.size; i++) {
+    int64_t n = sizes.ints[i];
+    if (n < 0) {  // a skipped empty vector
+      int64_t zero = 0;
+      list.push_back(empty(g->dtype(), 1, &zero, g->device()));
+      continue;
+    }
+    Dims shape(g->ndim(), g->shape()), strides(g->ndim(), g->strides());
+    shape[dim] = n;
+    list.push_back(make_view(g, shape, strides, start * g->stride(dim)));
+    start += n;
+  }
+  call.set_list(0, std::move(list));
+}
+
+}  // namespace rl
