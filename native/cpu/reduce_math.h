@@ -1,0 +1,68 @@
+// exp in a form that loops vectorise: no branches, no calls. Internal linkage, for files compiled once per instruction
+// set.
+//
+// Cody and Waite's reduction x = n ln 2 + r with |r| <= ln(2) / 2, a polynomial for (e^r - 1 - r) / r^2, and 2^n
+// applied in two factors so that subnormal results are rounded once. Errors stay under 1 ulp.
+#pragma once
+
+#include "core/dtype.h"
+
+namespace rl {
+namespace {
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+RL_INLINE float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+RL_INLINE double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+RL_INLINE float multiply_add(float a, float b, float c) { return a * b + c; }
+RL_INLINE double multiply_add(double a, double b, double c) { return a * b + c; }
+#endif
+
+[[maybe_unused]] RL_INLINE float fast_exp(float x) {
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.5f ? -104.5f : x;
+  const float magic = 0x1.8p23f;  // adding it rounds to an integer, left in the low bits
+  const float shifted = multiply_add(x, 0x1.715476p+0f, magic);
+  const float n = shifted - magic;
+  float r = multiply_add(n, -0x1.62e4p-1f, x);
+  r = multiply_add(n, -0x1.7f7d1cp-20f, r);
+  float q = 0x1.a124f6p-13f;
+  q = multiply_add(q, r, 0x1.6d432ap-10f);
+  q = multiply_add(q, r, 0x1.1110e0p-7f);
+  q = multiply_add(q, r, 0x1.5554eap-5f);
+  q = multiply_add(q, r, 0x1.555556p-3f);
+  q = multiply_add(q, r, 0.5f);
+  const float y = 1.0f + multiply_add(r * r, q, r);
+  const int32_t power = bit_cast<int32_t>(shifted) - bit_cast<int32_t>(magic);
+  const int32_t half = power >> 1;
+  return y * bit_cast<float>((half + 127) << 23) * bit_cast<float>((power - half + 127) << 23);
+}
+
+[[maybe_unused]] RL_INLINE double fast_exp(double x) {
+  x = x > 710.0 ? 710.0 : x;
+  x = x < -746.0 ? -746.0 : x;
+  const double magic = 0x1.8p52;
+  const double shifted = multiply_add(x, 0x1.71547652b82fep+0, magic);
+  const double n = shifted - magic;
+  double r = multiply_add(n, -0x1.62e42fefa3800p-1, x);
+  r = multiply_add(n, -0x1.ef35793c76730p-45, r);
+  double q = 0x1.1f73059b2800fp-29;
+  q = multiply_add(q, r, 0x1.af4ded8bc133cp-26);
+  q = multiply_add(q, r, 0x1.27e4db634dd1cp-22);
+  q = multiply_add(q, r, 0x1.71de022fa2b45p-19);
+  q = multiply_add(q, r, 0x1.a01a01a6d8e3bp-16);
+  q = multiply_add(q, r, 0x1.a01a01abe89b8p-13);
+  q = multiply_add(q, r, 0x1.6c16c16c162d3p-10);
+  q = multiply_add(q, r, 0x1.11111111100dap-7);
+  q = multiply_add(q, r, 0x1.5555555555556p-5);
+  q = multiply_add(q, r, 0x1.5555555555557p-3);
+  q = multiply_add(q, r, 0.5);
+  const double y = 1.0 + multiply_add(r * r, q, r);
+  // Biased so that the halving is of a positive number: there is no arithmetic shift of 64-bit lanes before AVX-512.
+  const uint64_t power = bit_cast<uint64_t>(shifted) - bit_cast<uint64_t>(magic) + 4096;
+  const uint64_t half = power >> 1;
+  return y * bit_cast<double>((half - 2048 + 1023) << 52) * bit_cast<double>((power - half - 2048 + 1023) << 52);
+}
+
+}  // namespace
+}  // namespace rl
