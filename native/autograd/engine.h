@@ -1,0 +1,30 @@
+// Running a graph backwards.
+#pragma once
+#include "node.h"
+
+namespace rl {
+
+struct BackwardOptions {
+  bool keep_graph = false;
+  bool create_graph = false;
+  // With `inputs`: add to the .grad of these alone (backward(inputs=)), instead of returning their gradients (grad()).
+  bool accumulate = true;
+};
+
+// Gradients of the roots flow back to the leaves. Without `inputs` every reachable leaf accumulates. The result has one entry
+// for each input when `accumulate` is off: its gradient, or nothing when it was not reached. Roots and inputs are borrowed.
+std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<TensorRef> grads, const std::vector<Edge>* inputs,
+                                    const BackwardOptions& options);
+
+// The gradient of a root when the caller gives none: ones. Throws unless the root is a real scalar.
+TensorRef implicit_gradient(Tensor* root);
+// Checks a gradient that the caller gives for `root`.
+void check_root_gradient(Tensor* root, const Tensor* grad, size_t index);
+
+// Hooks (hooks.cpp). Each may replace entries; they are owned by the array.
+void run_tensor_hooks(PyObject* hooks, Tensor*& grad);
+void run_pre_hooks(PyObject* hooks, Tensor** grads, uint32_t count);
+void run_post_hooks(PyObject* hooks, Tensor** results, uint32_t result_count, Tensor* const* grads, uint32_t grad_count);
+void run_post_accumulate_hooks(PyObject* hooks, Tensor* leaf);
+
+}  // namespace rl

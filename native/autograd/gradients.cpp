@@ -1,0 +1,96 @@
+// Linear helpers on gradients: sums, casts, zeros. They run as operations, so that a gradient of a gradient flows through.
+#include "node.h"
+
+namespace rl {
+
+TensorRef sum_to_shape(Tensor* grad, int ndim, const int64_t* shape) {
+  static const Op& op = find_op("sum_to_size");
+  return call(op, {Value::of(grad), Value::of_ints(shape, ndim)});
+}
+
+TensorRef add_gradients(Tensor* a, Tensor* b) {
+  static const Op& op = find_op("add");
+  return call(op, {Value::of(a), Value::of(b)});
+}
+
+TensorRef convert_gradient(Tensor* grad, DType dtype) {
+  if (grad->dtype() == dtype) return TensorRef::share(grad);
+  if (!thread_state.grad_mode) {
+    if (is_complex(grad->dtype()) && !is_complex(dtype)) {
+      static const Op& real = find_op("real");
+      TensorRef part = call(real, {Value::of(grad)});
+      return cast(part.get(), dtype);
+    }
+    return cast(grad, dtype);
+  }
+  static const Op& op = find_op("_convert_gradient");
+  return call(op, {Value::of(grad), Value::of(dtype)});
+}
+
+TensorRef clone_gradient(Tensor* grad, const Tensor* layout) {
+  if (!thread_state.grad_mode) {
+    TensorRef copy = layout && same_shape(layout, grad) && is_dense_non_overlapping(layout)
+                         ? empty_preserve(layout, grad->dtype())
+                         : empty_like(grad);
+    if (!grad->is_meta()) copy_into(copy.get(), grad);
+    return copy;
+  }
+  static const Op& op = find_op("clone");
+  return call(op, {Value::of(grad)});
+}
+
+TensorRef zeros_for(const OutputInfo& info) {
+  TensorRef t = empty(static_cast<DType>(info.dtype), info.ndim, info.shape(), static_cast<Device>(info.device));
+  if (!t->is_meta() && t->storage->nbytes) std::memset(t->data(), 0, static_cast<size_t>(t->numel * itemsize(t->dtype())));
+  return t;
+}
+
+namespace {
+
+bool expands_to(const OutputInfo& info, const Tensor* grad) {
+  if (info.ndim > grad->ndim()) return false;
+  int extra = grad->ndim() - info.ndim;
+  for (int i = 0; i < info.ndim; i++) {
+    int64_t want = info.shape()[i];
+    if (want != grad->size(extra + i) && want != 1) return false;
+  }
+  return true;
+}
+
+inline bool shape_fits(const OutputInfo& info, const Tensor* grad) {
+  if (info.ndim != grad->ndim()) return false;
+  const int64_t* shape = info.shape();
+  for (int i = 0; i < info.ndim; i++)
+    if (shape[i] != grad->size(i)) return false;
+  return true;
+}
+
+[[gnu::noinline]] TensorRef fit_slow(TensorRef grad, const OutputInfo& info, Node* from, uint32_t edge) {
+  if (!shape_fits(info, grad.get())) {
+    if (!expands_to(info, grad.get())) {
+      std::string line = line_text(from);
+      throw_error(ErrorKind::Runtime,
+                  "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s%s",
+                  node_name(from).c_str(), edge, shape_text(grad.get()).c_str(), shape_text(info.ndim, info.shape()).c_str(),
+                  line.c_str());
+    }
+    grad = sum_to_shape(grad.get(), info.ndim, info.shape());
+  }
+  auto dtype = static_cast<DType>(info.dtype);
+  if (grad->dtype() != dtype) grad = convert_gradient(grad.get(), dtype);
+  if (grad->desc.device != info.device) {
+    std::string line = line_text(from);
+    throw_error(ErrorKind::Runtime, "Function %s returned an invalid gradient at index %u - expected device %s but got %s%s",
+                node_name(from).c_str(), edge, device_name(info.device), device_name(grad->desc.device), line.c_str());
+  }
+  return grad;
+}
+
+}  // namespace
+
+TensorRef fit_gradient(TensorRef grad, const OutputInfo& info, Node* from, uint32_t edge) {
+  if (RL_LIKELY(shape_fits(info, grad.get()) && grad->desc.dtype == info.dtype && grad->desc.device == info.device)) return grad;
+  return fit_slow(std::move(grad), info, from, edge);
+}
+
+}  // namespace rl

@@ -1,0 +1,186 @@
+// Views and in-place writes: PyTorch's rules for which writes autograd can follow, and the nodes that follow them.
+#include "node.h"
+
+namespace rl {
+
+namespace {
+
+Geometry geometry_of(const Tensor* t) {
+  return {Dims(t->ndim(), t->shape()), Dims(t->ndim(), t->strides()), t->offset()};
+}
+
+// Refuses what cannot be followed through this view. `indirect`: the base or another view of it was written, not the view.
+[[gnu::noinline]] [[noreturn]] void refuse_creation(const Tensor* view, const char* op, bool indirect) {
+  const char* what = indirect ? "its base or another view of its base has been modified in place with grad mode enabled"
+                              : "is being modified in place with grad mode enabled";
+  switch (view->creation) {
+    case Creation::NoGrad:
+    case Creation::Inference: {
+      const char* mode = view->creation == Creation::NoGrad ? "no_grad" : "inference";
+      throw_error(ErrorKind::Runtime,
+                  "%s: a view was created in %s mode and %s. It is unclear whether the write should be recorded: put both the "
+                  "view and the write inside the %s block, or both outside (shape of the view %s)",
+                  op, mode, what, mode, shape_text(view).c_str());
+    }
+    case Creation::MultiOutput: {
+      std::string name = view->grad_fn ? node_name(view->grad_fn) : "a function";
+      throw_error(ErrorKind::Runtime,
+                  "%s: Output %d of %s is a view and %s. It comes from a function that returns multiple views, whose outputs "
+                  "may not be modified inplace. Use an out-of-place operation instead (shape of the view %s)",
+                  op, static_cast<int>(view->output_index), name.c_str(), indirect ? what : "is being modified inplace",
+                  shape_text(view).c_str());
+    }
+    default: {
+      std::string name = view->grad_fn ? node_name(view->grad_fn) : "a custom Function";
+      throw_error(ErrorKind::Runtime,
+                  "%s: Output %d of %s is a view and %s. It was created inside a custom Function (or an input was returned as "
+                  "is), whose backward would be bypassed. Clone the output of the custom Function instead",
+                  op, static_cast<int>(view->output_index), name.c_str(), indirect ? what : "is being modified inplace");
+    }
+  }
+}
+
+}  // namespace
+
+void mark_view(Tensor* view, bool multi_output) {
+  if (!view->base) return;
+  view->view_version = view->storage->version;
+  if (!thread_state.grad_mode) {
+    view->creation = thread_state.inference_mode ? Creation::Inference : Creation::NoGrad;
+    // As in PyTorch, a view made under no_grad has no history but still counts as requiring grad through its base.
+    if (!view->inference && is_differentiable(view->dtype()) && needs_grad(view->base)) view->requires_grad = true;
+  } else if (multi_output) {
+    view->creation = Creation::MultiOutput;
+  }
+}
+
+bool refresh_view(Tensor* t) {
+  Tensor* base = t->base;
+  uint32_t now = t->storage->version;
+  if (!base->requires_grad || !is_differentiable(t->dtype())) {
+    if (!t->grad_fn) t->view_version = now;
+    return t->requires_grad;
+  }
+  if (t->creation != Creation::Default) refuse_creation(t, "autograd", true);
+  NodeRef n = node_new(NodeKind::AsStrided, &AsStridedType, 1, 0, 1);
+  capture_line(n.get());
+  n->slices = new SlicesPayload{geometry_of(base), geometry_of(t), base->dtype(), t->dtype(), nullptr, -1};
+  n->edges[0] = gradient_edge(base);
+  n->edge_count = 1;
+  set_output_info(n.get(), 0, t);
+  n->output_count = 1;
+  set_grad_fn(t, n.get(), 0);
+  t->view_version = now;
+  return true;
+}
+
+void check_inplace(Tensor* self, const Op& op, bool will_record) {
+  RL_CHECK(!self->inference || thread_state.inference_mode, Runtime,
+           "%s_: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone of the tensor to get a "
+           "normal one before the update (shape %s)",
+           op.name, shape_text(self).c_str());
+  if (!thread_state.grad_mode) return;
+  if (!will_record && !self->requires_grad) return;
+  if (self->base) {
+    if (self->creation != Creation::Default) refuse_creation(self, op.name, false);
+    Tensor* base = self->base;
+    RL_CHECK(!base->requires_grad || base->grad_fn || !needs_grad(self), Runtime,
+             "a view of a leaf Variable that requires grad is being used in an in-place operation. (%s_ on a view of shape %s of "
+             "a leaf of shape %s; use no_grad() around it, or clone() the leaf first)",
+             op.name, shape_text(self).c_str(), shape_text(base).c_str());
+  }
+  RL_CHECK(!needs_grad(self) || self->grad_fn, Runtime,
+           "a leaf Variable that requires grad is being used in an in-place operation. (%s_ on a leaf of shape %s; use no_grad() "
+           "around it, or clone() the leaf first)",
+           op.name, shape_text(self).c_str());
+}
+
+void rebase_history(Tensor* self, Node* fn, int self_edge) {
+  Tensor* base = self->base;
+  if (!base) {
+    set_grad_fn(self, fn, 0);
+    return;
+  }
+  uint32_t others = fn->edge_count - (self_edge >= 0 ? 1 : 0);
+  NodeRef n = node_new(NodeKind::CopySlices, &CopySlicesType, 1 + others, 0, 1);
+  capture_line(n.get());
+  retain(fn);
+  n->slices = new SlicesPayload{geometry_of(base), geometry_of(self), base->dtype(), self->dtype(), fn, self_edge};
+  n->edges[0] = gradient_edge(base);
+  n->edge_count = 1;
+  for (uint32_t i = 0; i < fn->edge_count; i++) {
+    if (static_cast<int>(i) == self_edge) continue;
+    Edge e = fn->edges[i];
+    if (e.node) retain(e.node);
+    n->edges[n->edge_count++] = e;
+  }
+  set_output_info(n.get(), 0, base);
+  n->output_count = 1;
+  set_grad_fn(base, n.get(), 0);
+  self->view_version = self->storage->version - 1;  // stale: its node is made from the base's
+  refresh_view(self);
+}
+
+// ---------------------------------------------------------------- backward
+
+namespace {
+
+TensorRef gather(Tensor* grad, const Geometry& base, const Geometry& view, DType dtype) {
+  static const Op& op = find_op("_geometry_gather");
+  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset), Value::of(view.shape),
+                   Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+}
+
+TensorRef scatter(Tensor* grad, const Geometry& base, const Geometry& view, DType dtype) {
+  static const Op& op = find_op("_geometry_scatter");
+  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset), Value::of(view.shape),
+                   Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+}
+
+TensorRef replace(Tensor* grad, const Value& source, const Geometry& base, const Geometry& view, DType dtype) {
+  static const Op& op = find_op("_geometry_replace");
+  return call(op, {Value::of(grad), source, Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
+                   Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+}
+
+}  // namespace
+
+void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* needed) {
+  Tensor* grad = grads[0];
+  if (!grad) return;
+  const SlicesPayload& s = *n->slices;
+  if (n->kind == NodeKind::AsStrided) {
+    if (needed[0]) results[0] = scatter(grad, s.base, s.view, s.base_dtype).take();
+    return;
+  }
+  Node* fn = s.function;
+  TensorRef slice = gather(grad, s.base, s.view, s.view_dtype);
+  std::unique_ptr<bool[]> wanted(new bool[fn->edge_count + 1]);
+  std::unique_ptr<Tensor*[]> parts(new Tensor*[fn->edge_count + 1]());
+  uint32_t edge = 1;
+  for (uint32_t i = 0; i < fn->edge_count; i++) wanted[i] = static_cast<int>(i) == s.self_edge ? needed[0] : needed[edge++];
+  Tensor* incoming[kMaxResults] = {slice.get()};
+  struct Cleanup {
+    Tensor** parts;
+    uint32_t count;
+    ~Cleanup() {
+      for (uint32_t i = 0; i < count; i++)
+        if (parts[i]) release(parts[i]);
+    }
+  } cleanup{parts.get(), fn->edge_count};
+  apply_node(fn, incoming, parts.get(), wanted.get());
+  edge = 1;
+  for (uint32_t i = 0; i < fn->edge_count; i++)
+    if (static_cast<int>(i) != s.self_edge) results[edge++] = std::exchange(parts[i], nullptr);
+  if (needed[0]) {
+    Value source = s.self_edge >= 0 ? Value::of(parts[s.self_edge]) : Value::none();
+    TensorRef fitted;
+    if (source.is_tensor()) {
+      fitted = fit_gradient(TensorRef::own(std::exchange(parts[s.self_edge], nullptr)), fn->outputs[0], fn, 0);
+      source = Value::of(fitted.get());
+    }
+    results[0] = replace(grad, source, s.base, s.view, s.view_dtype).take();
+  }
+}
+
+}  // namespace rl
