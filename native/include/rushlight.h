@@ -99,7 +99,9 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #endif
 
 /* ---- kernels by family */
+#include "rushlight/conv.h"
 #include "rushlight/matmul.h"
+#include "rushlight/pool.h"
 #include "rushlight/random.h"
 
 #endif
