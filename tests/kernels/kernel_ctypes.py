@@ -139,5 +139,5 @@ def layouts(tensor: torch.Tensor):  # type: ignore[no-untyped-def]
         spaced = wide[..., ::2]
         spaced.copy_(tensor)
         yield spaced, describe(spaced)
-        flipped = tensor.flip(0).contiguous()
+        flipped = tensor.index_select(0, torch.arange(tensor.shape[0] - 1, -1, -1))
         yield tensor, describe(flipped, (0,))
