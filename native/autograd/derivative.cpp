@@ -13,8 +13,6 @@ PyObject* trace_module() {
   return module;
 }
 
-std::string full_name(const Op& op) { return *op.overload ? std::string(op.name) + "." + op.overload : op.name; }
-
 int64_t as_int(PyObject* o) {
   int64_t v = PyLong_AsLongLong(o);
   if (v == -1 && PyErr_Occurred()) throw PythonError();
@@ -73,7 +71,7 @@ Source read_source(const Op& op, Derivative& d, Formula& f, PyObject* item) {
 
 [[gnu::noinline]] const Derivative& load(const Op& op) {
   GradGuard off(false);
-  Py list(need(PyObject_CallMethod(trace_module(), "derivative", "s", full_name(op).c_str())));
+  Py list(need(PyObject_CallMethod(trace_module(), "derivative", "sss", op.module, op.name, op.overload)));
   auto d = std::make_unique<Derivative>();
   d->op = &op;
   std::fill_n(d->formula_of, kMaxArgs, static_cast<int8_t>(-1));
@@ -265,11 +263,11 @@ bool holds(const Guard& g, const Value* parameters) {
     case Guard::IsNone: return v.is_none();
     case Guard::NotNone: return !v.is_none();
     case Guard::IsTensor: return v.is_tensor();
+    case Guard::IsNumber: return v.is_scalar();
     case Guard::TensorShape:
       return v.is_tensor() && static_cast<size_t>(v.tensor->ndim()) == g.ints.size() &&
              !std::memcmp(v.tensor->shape(), g.ints.data(), g.ints.size() * sizeof(int64_t));
     case Guard::TensorDType: return v.is_tensor() && v.tensor->dtype() == g.value.dtype;
-    case Guard::RequiresGrad: return v.is_tensor() && needs_grad(v.tensor) == g.value.as_bool();
   }
   return false;
 }
@@ -365,8 +363,8 @@ void read_program(PyObject* instructions, PyObject* results, Program& p) {
 void read_guards(PyObject* guards, Variant& v) {
   static const std::map<std::string, Guard::Property> names = {
       {"equal", Guard::Equal},       {"none", Guard::IsNone},        {"not none", Guard::NotNone},
-      {"tensor", Guard::IsTensor},   {"shape", Guard::TensorShape},  {"dtype", Guard::TensorDType},
-      {"requires_grad", Guard::RequiresGrad}};
+      {"number", Guard::IsNumber},
+      {"tensor", Guard::IsTensor},   {"shape", Guard::TensorShape},  {"dtype", Guard::TensorDType}};
   for (Py_ssize_t i = 0; i < PyList_Size(guards); i++) {
     PyObject* item = PyList_GetItem(guards, i);  // (property, parameter, value)
     const char* property = PyUnicode_AsUTF8(need(PyTuple_GetItem(item, 0)));

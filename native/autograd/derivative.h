@@ -39,7 +39,7 @@ struct Program {
 };
 // What a trace assumed: that this property of a parameter has this value.
 struct Guard {
-  enum Property : uint8_t { Equal, IsNone, NotNone, TensorShape, TensorDType, IsTensor, RequiresGrad } property;
+  enum Property : uint8_t { Equal, IsNone, NotNone, TensorShape, TensorDType, IsTensor, IsNumber } property;
   uint16_t parameter;
   Value value;
   std::vector<int64_t> ints;

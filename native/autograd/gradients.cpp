@@ -15,16 +15,13 @@ TensorRef add_gradients(Tensor* a, Tensor* b) {
 
 TensorRef convert_gradient(Tensor* grad, DType dtype) {
   if (grad->dtype() == dtype) return TensorRef::share(grad);
-  if (!thread_state.grad_mode) {
-    if (is_complex(grad->dtype()) && !is_complex(dtype)) {
-      static const Op& real = find_op("real");
-      TensorRef part = call(real, {Value::of(grad)});
-      return cast(part.get(), dtype);
-    }
-    return cast(grad, dtype);
+  TensorRef part = TensorRef::share(grad);
+  if (is_complex(grad->dtype()) && !is_complex(dtype)) {
+    static const Op& real = find_op("real");
+    part = call(real, {Value::of(grad)});
   }
-  static const Op& op = find_op("_convert_gradient");
-  return call(op, {Value::of(grad), Value::of(dtype)});
+  static const Op& convert = find_op("to_dtype");
+  return call(convert, {Value::of(part), Value::of(dtype)});
 }
 
 TensorRef clone_gradient(Tensor* grad, const Tensor* layout) {
