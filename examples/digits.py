@@ -1,7 +1,7 @@
 """Trains a small convolutional network on 1,797 scans of handwritten digits and draws what it learnt.
 
-    python examples/digits.py                       writes digits.pt, loss.png, predictions.png
-    python examples/digits.py --framework torch     the same file on PyTorch, where that is installed
+python examples/digits.py                       writes digits.pt, loss.png, predictions.png
+python examples/digits.py --framework torch     the same file on PyTorch, where that is installed
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 import pickle
+import sys
 import warnings
 from collections import OrderedDict
 from typing import IO, Any
@@ -137,8 +138,9 @@ class _Writer(pickle._Pickler):
         else:
             return None
         size = span.end - span.begin
+        location = sys.intern(str(span.storage.device))  # one object, so that it is written once
         numel = size if dtype is None else size // dtype.itemsize
-        return ("storage", _storage_type(dtype), span.key, str(span.storage.device), numel)
+        return ("storage", _storage_type(dtype), span.key, location, numel)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         written = (obj.module, obj.name) if type(obj) is _Name else self._names.get(id(obj))

@@ -103,11 +103,11 @@ def _deque(*args: Any) -> Any:
     return collections.deque(*args)
 
 
-def _fraction(text: str) -> fractions.Fraction:
-    # As pickle writes it; an exponent could ask for a number that fills the memory.
-    if not re.fullmatch(r"-?\d{1,4000}(/\d{1,4000})?", text):
+def _fraction(numerator: Any, denominator: int = 1) -> fractions.Fraction:
+    # As pickle writes it; text with an exponent could ask for a number that fills the memory.
+    if type(numerator) is str and not re.fullmatch(r"-?\d{1,4000}(/\d{1,4000})?", numerator):
         raise TypeError("Fraction: expected 'numerator/denominator'")
-    return fractions.Fraction(text)
+    return fractions.Fraction(numerator) if type(numerator) is str else fractions.Fraction(numerator, denominator)
 
 
 def _encode(*args: Any) -> bytes:
@@ -166,7 +166,7 @@ def _numpy_dtype(*args: Any) -> Any:
     if (
         not args
         or type(args[0]) is not str
-        or not re.fullmatch(r"[<>=|]?[?bBhHiIlLqQefdgFDGSUVmM]\d{0,9}|bool", args[0])
+        or not re.fullmatch(r"[<>=|]?[?bBhHiIlLqQefdgcFDGSUVmM]\d{0,9}|bool", args[0])
     ):
         raise _refuse(f"numpy.dtype({args[0]!r})" if args else "numpy.dtype", args)
     if len(args) > 1 and not all(a in (False, True, 0, 1) for a in args[1:3]):
@@ -190,10 +190,10 @@ def _numpy_dtype_state(dtype: Any, state: Any) -> None:
         raise TypeError("numpy.dtype: a state that does not fit the type")
     if len(state) == 9 and dtype.kind in "mM":
         unit = state[8]
-        if not (
-            type(unit) is tuple and len(unit) == 2 and unit[0] == {} and type(unit[1]) is tuple and len(unit[1]) == 4
-            and type(unit[1][0]) in (str, bytes) and all(type(n) is int and 0 < n < 1 << 31 for n in unit[1][1:])
-        ):  # fmt: skip
+        count = unit[1] if type(unit) is tuple and len(unit) == 2 and unit[0] in (None, {}) else None
+        if type(count) is not tuple or len(count) != 4 or type(count[0]) not in (str, bytes):
+            raise TypeError("numpy.dtype: a time unit that is not known")
+        if not all(type(n) is int and 0 < n < 1 << 31 for n in count[1:]):
             raise TypeError("numpy.dtype: a time unit that is not known")
     elif len(state) == 9 and state[8] not in (None, {}):
         raise TypeError("numpy.dtype: metadata is not known")
@@ -316,7 +316,7 @@ def table() -> Constructors:
         _exactly("timezone", datetime.timezone, (datetime.timedelta,), (datetime.timedelta, str)),
     )  # fmt: skip
     known.add(["decimal.Decimal"], decimal.Decimal, _exactly("Decimal", decimal.Decimal, (str,)))
-    known.add(["fractions.Fraction"], fractions.Fraction, _exactly("Fraction", _fraction, (str,)))
+    known.add(["fractions.Fraction"], fractions.Fraction, _exactly("Fraction", _fraction, (str,), (int, int)))
 
     for core in ("core", "_core"):
         known.add([f"numpy.{core}.multiarray.scalar"], _numpy_scalar, _numpy_scalar)

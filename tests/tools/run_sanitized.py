@@ -22,7 +22,9 @@ def runtime_library(build: Path, name: str) -> str:
     for line in (build / "CMakeCache.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("CMAKE_CXX_COMPILER:"):
             compiler = line.split("=", 1)[1]
-    return subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def link_package(package: Path) -> None:
@@ -43,8 +45,12 @@ def main() -> int:
     link_package(package)
     environment = dict(os.environ)
     environment["PYTHONPATH"] = str(package.parent)
-    environment["LD_PRELOAD"] = " ".join(runtime_library(build, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so"))
-    environment["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:handle_segv=0:" + environment.get("ASAN_OPTIONS", "")
+    environment["LD_PRELOAD"] = " ".join(
+        runtime_library(build, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")
+    )
+    environment["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:handle_segv=0:" + environment.get(
+        "ASAN_OPTIONS", ""
+    )
     environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:" + environment.get("UBSAN_OPTIONS", "")
     environment["RUSHLIGHT_SANITIZED"] = "1"
     where = "import rushlight._C as c; print(c.__file__)"
@@ -52,7 +58,10 @@ def main() -> int:
         [sys.executable, "-c", where], env=environment, cwd=package.parent, capture_output=True, text=True
     )
     if found.returncode or str(package) not in found.stdout:
-        print(f"run_sanitized.py: the sanitized extension is not the one imported\n{found.stdout}{found.stderr}", file=sys.stderr)
+        print(
+            f"run_sanitized.py: the sanitized extension is not the one imported\n{found.stdout}{found.stderr}",
+            file=sys.stderr,
+        )
         return 1
     # The pytest script, not python -m pytest, which would put the checkout and its usual libraries first on the path.
     pytest = Path(sys.executable).parent / "pytest"
