@@ -91,7 +91,7 @@ def parse_schema(schema: str) -> tuple[str, str, list[Argument], list[tuple[str,
     Raises:
         ValueError: the text is not a schema.
     """
-    match = re.match(r"^([\w]+)(?:\.(\w+))?\((.*)\)(?: -> (.+))?$", schema)
+    match = re.match(r"^(\w+)(?:\.(\w+))?\((.*?)\) -> (.+)$", schema)
     if not match:
         raise ValueError(f"not a schema: {schema}")
     name, overload, inside, returns = match.groups()
@@ -108,7 +108,7 @@ def parse_schema(schema: str) -> tuple[str, str, list[Argument], list[tuple[str,
         optional = kind.endswith("?")
         arguments.append(Argument(kind[:-1] if optional else kind, found["name"], optional, found["default"], keyword_only))
     results: list[tuple[str, str]] = []
-    for part in _split((returns or "Tensor").removeprefix("(").removesuffix(")")):
+    for part in _split(returns.removeprefix("(").removesuffix(")")):
         kind, _, label = part.partition(" ")
         results.append((kind, label))
     return name, overload or "", arguments, results

@@ -1,0 +1,229 @@
+"""Indexing, gathering, scattering and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._record import composite, native, rl
+
+native(
+    "index(Tensor self, Tensor?[] indices) -> Tensor",
+    public="",
+    method=False,
+    derivative={"self": lambda grad, self_shape, indices: rl._index_backward(grad, self_shape, indices)},
+    doc="Elements at index tensors, one per dimension; None keeps a dimension.",
+)
+native(
+    "_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
+    derivative={"grad": lambda grad, indices: rl.index(grad, indices)},
+    doc="Zeros with the gradient added at the indices.",
+)
+native(
+    "index_put_(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    public="",
+    writes_self=True,
+    derivative={
+        "self": lambda grad, indices, values, accumulate: grad if accumulate else rl._index_cleared(grad, indices),
+        "values": lambda grad, indices, values_shape: rl.index(grad, indices),
+    },
+    doc="Writes values, broadcast, at index tensors; adds them when accumulate.",
+)
+
+
+@composite("_index_cleared(Tensor grad, Tensor?[] indices) -> Tensor", method=False)
+def _index_cleared(grad: Any, indices: Any) -> Any:
+    """The gradient with zeros at the indices."""
+    return grad.clone().index_put_(indices, grad.new_zeros(()))
+
+
+@composite("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
+def index_put(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+    """A copy with values written (or added) at index tensors."""
+    return self.clone().index_put_(indices, values, accumulate)
+
+
+native("nonzero_numpy(Tensor self) -> Tensor[]", public="", method=False, doc="Where the elements differ from zero: one index vector per dimension.")
+native("_nonzero(Tensor self) -> Tensor", out=True, doc="Where the elements differ from zero: a matrix, one row per element.")
+
+
+@composite("nonzero(Tensor self, *, bool as_tuple=False) -> Any", out=True)
+def nonzero(self: Any, as_tuple: bool) -> Any:
+    """Where the elements differ from zero: a matrix with one row per element, or with as_tuple one vector per dimension."""
+    return tuple(rl.nonzero_numpy(self)) if as_tuple else rl._nonzero(self)
+
+
+native(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    derivative={"self": lambda grad, self, mask: _masked_select_backward(grad, self, mask)},
+    doc="The elements where the mask is true, in one dimension.",
+)
+
+
+def _masked_select_backward(grad: Any, self: Any, mask: Any) -> Any:
+    shape = rl.broadcast_shapes(self.shape, mask.shape)
+    return grad.new_zeros(shape).masked_scatter(mask.expand(shape), grad)
+
+
+native(
+    "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    inplace=True,
+    derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
+    doc="The elements with a value where the mask is true.",
+)
+native(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad, mask: grad.masked_fill(mask, 0),
+        "value": lambda grad, mask: rl.where(mask, grad, 0).sum(),
+    },
+    doc="The elements with the value of a 0-dim tensor where the mask is true.",
+)
+native(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad, mask: grad.masked_fill(mask, 0),
+        "source": lambda grad, mask, source_shape: _masked_source_backward(grad, mask, source_shape),
+    },
+    doc="The elements where the mask is true replaced by those of source, in order.",
+)
+
+
+def _masked_source_backward(grad: Any, mask: Any, shape: Any) -> Any:
+    picked = grad.masked_select(mask.expand(grad.shape))
+    n = 1
+    for s in shape:
+        n *= s
+    return rl.cat([picked, picked.new_zeros(n - picked.numel())]).reshape(shape)
+
+
+native(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    derivative={"self": lambda grad, self_shape, dim, index: rl._index_select_backward(grad, self_shape, dim, index)},
+    doc="Slices along a dimension at the indices.",
+)
+native(
+    "_index_select_backward(Tensor grad, int[] sizes, int dim, Tensor index) -> Tensor",
+    derivative={"grad": lambda grad, dim, index: grad.index_select(dim, index)},
+    doc="Zeros with the gradient's slices added at the indices.",
+)
+native(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "source": lambda grad, dim, index, source_shape, alpha: rl._scale(
+            grad.index_select(dim, index).expand(source_shape), alpha
+        ),
+    },
+    doc="Adds alpha * source's slices at the indices.",
+)
+native(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
+        "source": lambda grad, dim, index, source_shape: grad.index_select(dim, index).expand(source_shape),
+    },
+    doc="Replaces the slices at the indices by source's.",
+)
+native(
+    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    inplace=True,
+    derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
+    doc="Fills the slices at the indices with a value.",
+)
+composite("index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")(
+    lambda self, dim, index, value: self.index_fill(dim, index, _number(value, "index_fill"))
+)
+
+
+def _number(value: Any, name: str) -> Any:
+    if value.dim() != 0:
+        raise RuntimeError(f"{name}: only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s).")
+    return value.item()
+
+
+native(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    derivative={"self": lambda grad, self_shape, dim, index: rl.scatter_add(grad.new_zeros(self_shape), dim, index, grad)},
+    doc="Elements picked along a dimension: out[i][j] = self[index[i][j]][j] for dim 0.",
+)
+native(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad, dim, index: rl.scatter(grad, dim, index, 0),
+        "src": lambda grad, dim, index, src_shape: _gathered(grad, dim, index, src_shape),
+    },
+    doc="src's elements written along a dimension: out[index[i][j]][j] = src[i][j] for dim 0.",
+)
+native(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    inplace=True,
+    derivative={"self": lambda grad, dim, index: rl.scatter(grad, dim, index, 0)},
+    doc="A number written at the indices along a dimension.",
+)
+native(
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    inplace=True,
+    doc="src's elements added ('add') or multiplied ('multiply') in along a dimension.",
+)
+native(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    inplace=True,
+    doc="A number added ('add') or multiplied ('multiply') in at the indices.",
+)
+native(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "src": lambda grad, dim, index, src_shape: _gathered(grad, dim, index, src_shape),
+    },
+    doc="src's elements added in along a dimension.",
+)
+
+
+def _gathered(grad: Any, dim: int, index: Any, shape: Any) -> Any:
+    """The gradient of a scattered source: gathered at the indices, zero for elements beyond the index's shape."""
+    picked = grad.gather(dim, index)
+    if tuple(shape) == tuple(picked.shape):
+        return picked
+    out = picked.new_zeros(shape)
+    return rl._put_corner(out, picked)
+
+
+@composite("_put_corner(Tensor self, Tensor part) -> Tensor", method=False)
+def _put_corner(self: Any, part: Any) -> Any:
+    """self with its leading corner replaced by part."""
+    out = self.clone()
+    view = out
+    for d, n in enumerate(part.shape):
+        view = view.narrow(d, 0, n)
+    view.copy_(part)
+    return out
+
+
+native(
+    "take(Tensor self, Tensor index) -> Tensor",
+    derivative={"self": lambda grad, self_shape, index: rl.put(grad.new_zeros(self_shape), index, grad, True)},
+    doc="Elements at indices into the flattened tensor.",
+)
+native(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    inplace=True,
+    derivative={
+        "self": lambda grad, index, source, accumulate: grad if accumulate else rl.put(grad, index, rl.zeros_like(source), False),
+        "source": lambda grad, index, source_shape: grad.take(index).reshape(source_shape),
+    },
+    doc="Elements written (or added) at indices into the flattened tensor.",
+)
+
+
+@composite("broadcast_tensors(Tensor[] tensors) -> Any", method=False)
+def broadcast_tensors(tensors: Any) -> Any:
+    """The tensors expanded to a common shape."""
+    shape = rl.broadcast_shapes(*[t.shape for t in tensors])
+    return tuple(t.expand(shape) for t in tensors)
