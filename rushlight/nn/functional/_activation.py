@@ -1,0 +1,194 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import warnings
+
+import rushlight
+from rushlight import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+    "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin",
+    "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(0, x) elementwise, of any shape."""
+    return rushlight.relu_(input) if inplace else rushlight.relu(input)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where x > threshold, ``value`` elsewhere."""
+    return rushlight.threshold_(input, threshold, value) if inplace else rushlight.threshold(input, threshold, value)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(0, x), 6) elementwise."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x limited to [min_val, max_val]. ValueError when min_val > max_val."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
+    return rushlight.hardtanh_(input, min_val, max_val) if inplace else rushlight.hardtanh(input, min_val, max_val)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """a * sigmoid(b), with a and b the two halves of the input along ``dim``. RuntimeError for a 0-dim input."""
+    if input.dim() == 0:
+        raise RuntimeError("glu: expected at least 1 dimension to split, got a 0-dim tensor")
+    return rushlight.glu(input, dim)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * relu6(x + 3) / 6 elementwise."""
+    return rushlight.hardswish_(input) if inplace else rushlight.hardswish(input)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """relu6(x + 3) / 6 elementwise."""
+    return rushlight.hardsigmoid_(input) if inplace else rushlight.hardsigmoid(input)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
+    return rushlight.elu_(input, alpha) if inplace else rushlight.elu(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The self-normalising ELU of Klambauer et al. (2017), elementwise."""
+    return rushlight.selu_(input) if inplace else rushlight.selu(input)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) elementwise."""
+    return rushlight.celu_(input, alpha) if inplace else rushlight.celu(input, alpha)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where x > 0, negative_slope * x elsewhere."""
+    return rushlight.leaky_relu_(input, negative_slope) if inplace else rushlight.leaky_relu(input, negative_slope)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where x > 0, weight * x elsewhere, with one weight or one per channel (dimension 1)."""
+    return rushlight.prelu(input, weight)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Leaky ReLU whose slope is drawn from U(lower, upper) while training, and their mean otherwise."""
+    op = rushlight.rrelu_ if inplace else rushlight.rrelu
+    return op(input, lower, upper, training)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x * Phi(x), with ``approximate='tanh'`` by its tanh approximation."""
+    return rushlight.gelu(input, approximate=approximate)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x where \\|x\\| > lambd, 0 elsewhere."""
+    return rushlight.hardshrink(input, lambd)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved by lambd towards 0, and 0 where \\|x\\| <= lambd."""
+    return rushlight.softshrink(input, lambd)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x) elementwise."""
+    return input - input.tanh()
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + \\|x\\|) elementwise."""
+    return input / (input.abs() + 1)
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """log(1 + exp(beta * x)) / beta, and x where beta * x > threshold."""
+    return rushlight.softplus(input, beta, threshold)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)) elementwise."""
+    return rushlight.log_sigmoid(input)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)) elementwise."""
+    return rushlight.sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """tanh(x) elementwise."""
+    return rushlight.tanh(input)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x) elementwise."""
+    return rushlight.silu_(input) if inplace else rushlight.silu(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x)) elementwise."""
+    return rushlight.mish_(input) if inplace else rushlight.mish(input)
+
+
+def _softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(f"{name}: choosing dim by itself is deprecated; pass dim=X", stacklevel=stacklevel + 1)
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along ``dim``; ``dtype`` converts the input first.
+
+    Example::
+
+        >>> import rushlight
+        >>> rushlight.nn.functional.softmax(rushlight.zeros(4), dim=0).tolist()
+        [0.25, 0.25, 0.25, 0.25]
+    """
+    if dim is None:
+        dim = _softmax_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """softmax of -x along ``dim``."""
+    if dim is None:
+        dim = _softmax_dim("softmin", input.dim(), _stacklevel)
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """log(softmax(x)) along ``dim``, without overflow."""
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution (Jang et al. 2016) along ``dim``.
+
+    ``hard=True`` returns one-hot samples whose gradient is that of the soft sample.
+    """
+    if eps != 1e-10:
+        warnings.warn("gumbel_softmax: eps is deprecated and has no effect", stacklevel=2)
+    noise = -rushlight.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = rushlight.zeros_like(logits).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft

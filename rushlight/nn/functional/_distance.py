@@ -1,0 +1,35 @@
+"""Distances between vectors."""
+
+from __future__ import annotations
+
+import rushlight
+from rushlight import Tensor
+
+__all__ = ["cosine_similarity", "pairwise_distance"]
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last dimension. Shapes: (*, D), (*, D) -> (*)."""
+    return rushlight.linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """x1 . x2 / (\\|\\|x1\\|\\| \\|\\|x2\\|\\|), with norms of at least ``eps``, along ``dim``; inputs are broadcast.
+
+    RuntimeError for inputs that are not floating point.
+
+    Example::
+
+        >>> import rushlight
+        >>> a = rushlight.tensor([[3.0, 4.0]])
+        >>> round(rushlight.nn.functional.cosine_similarity(a, 2 * a).item(), 4)
+        1.0
+    """
+    dtype = rushlight.promote_types(x1.dtype, x2.dtype)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"cosine_similarity: dtype; expected floating point inputs, got {x1.dtype} and {x2.dtype}")
+    a, b = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))
+    norm = rushlight.linalg.vector_norm
+    a = a / norm(a, 2, dim, keepdim=True).clamp_min(eps)
+    b = b / norm(b, 2, dim, keepdim=True).clamp_min(eps)
+    return (a * b).sum(dim)
