@@ -26,6 +26,8 @@ struct Capture {
 };
 
 struct Run {
+  uint64_t id = 0;
+  Run* outer = nullptr;  // the backward in whose course this one was started
   std::vector<Slot> slots;
   std::vector<Node*> stack, heap;
   std::vector<Capture> captures;
@@ -71,6 +73,9 @@ struct Run {
 
 // Runs are reused, with the memory of their tables.
 std::vector<std::unique_ptr<Run>> idle_runs;
+thread_local Run* current = nullptr;
+uint64_t run_counter = 0;
+
 struct RunOwner {
   std::unique_ptr<Run> run;
   RunOwner() {
@@ -80,8 +85,12 @@ struct RunOwner {
       run = std::move(idle_runs.back());
       idle_runs.pop_back();
     }
+    run->id = ++run_counter;
+    run->outer = current;
+    current = run.get();
   }
   ~RunOwner() {
+    current = run->outer;
     run->clear();
     if (idle_runs.size() < 8 && run->slots.capacity() < 65536) idle_runs.push_back(std::move(run));
   }
@@ -440,6 +449,13 @@ void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* nee
   }
 }
 
+uint64_t current_run_id() { return current ? current->id : 0; }
+
+bool current_run_reaches(Node* n) {
+  const Slot* s = current ? current->find_or_null(n) : nullptr;
+  return s && (s->needed || s->captured);
+}
+
 std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<TensorRef> grads, const std::vector<Edge>* inputs,
                                     const BackwardOptions& options) {
   RunOwner owner;
@@ -476,7 +492,8 @@ std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<
       std::push_heap(run.heap.begin(), run.heap.end(), earlier);
     }
   }
-  while (!run.heap.empty()) {
+  for (uint32_t count = 1; !run.heap.empty(); count++) {
+    if (RL_UNLIKELY(count % 256 == 0) && PyErr_CheckSignals() < 0) throw PythonError();
     std::pop_heap(run.heap.begin(), run.heap.end(), earlier);
     Node* n = run.heap.back();
     run.heap.pop_back();

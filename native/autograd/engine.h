@@ -16,6 +16,10 @@ struct BackwardOptions {
 std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<TensorRef> grads, const std::vector<Edge>* inputs,
                                     const BackwardOptions& options);
 
+// The number of the innermost backward that runs in this thread, 0 outside; whether it will compute the gradients of a node.
+uint64_t current_run_id();
+bool current_run_reaches(Node* n);
+
 // The gradient of a root when the caller gives none: ones. Throws unless the root is a real scalar.
 TensorRef implicit_gradient(Tensor* root);
 // Checks a gradient that the caller gives for `root`.

@@ -193,7 +193,7 @@ void save_for_backward(FunctionNode* f, PyObject* outputs) {
     PyObject* o = PyTuple_GET_ITEM(list, i);
     Saved& s = n->saved[i];
     if (o == Py_None) {
-      s = Saved{Value::none(), 0, false, false, 0};
+      s = Saved{Value::none(), 0, false, false, false, 0};
     } else {
       Tensor* t = as_tensor(o);
       RL_CHECK(t, Type, "save_for_backward can only save variables, but argument %zd is of type %s", i, Py_TYPE(o)->tp_name);

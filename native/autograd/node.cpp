@@ -153,7 +153,7 @@ void node_free_saved(Node* n) {
   n->released = true;
   for (uint32_t i = 0; i < n->saved_count; i++) {
     Saved& s = n->saved[i];
-    if (s.value.tag != Tag::Tensor && s.value.tag != Tag::TensorList) continue;
+    if (s.value.tag != Tag::Tensor && s.value.tag != Tag::TensorList && !s.packed) continue;
     s.freed = true;
     Value v = std::exchange(s.value, Value::none());
     drop_value(n, v);

@@ -29,6 +29,7 @@ struct Saved {
   Value value;
   uint32_t version;  // of the storage when saved
   bool is_output;    // a shallow copy of a result; gets its link to the node back when unpacked
+  bool packed;       // went through saved_tensors_hooks
   bool freed;        // was a tensor, dropped after a backward that did not retain the graph
   uint32_t output_index;
 };
@@ -175,6 +176,9 @@ void save_tensor(Node* n, Saved& slot, Tensor* t, bool is_output, uint32_t outpu
 // The saved value ready for use. A tensor is kept alive in `held` when it is not the saved object itself.
 Value unpack_saved(Node* n, const Saved& slot, TensorRef& held);
 [[noreturn]] void throw_released(Node* n);
+extern thread_local int saved_hooks_depth __attribute__((tls_model("initial-exec")));  // saved_hooks.cpp
+void pack_saved(Saved& slot, Tensor* t, bool is_output, uint32_t output_index);
+TensorRef unpack_packed(Node* n, const Saved& slot);
 
 // The forward line (source_line.cpp).
 void capture_line(Node* n);

@@ -7,6 +7,7 @@ namespace rl {
 bool node_types_init(PyObject* module);
 bool grad_mode_init(PyObject* module);
 bool function_init(PyObject* module);
+bool saved_hooks_init(PyObject* module);
 bool engine_init(PyObject* module);
 
 }  // namespace rl

@@ -58,7 +58,7 @@ void save_ints(Node* n, Value& v, const int64_t* ints, uint32_t count) {
 }
 
 void save_value(Node* n, Saved& s, const Value& v) {
-  s.is_output = s.freed = false;
+  s.is_output = s.packed = s.freed = false;
   s.version = 0;
   switch (v.tag) {
     case Tag::Tensor: save_tensor(n, s, v.tensor, false, 0); break;
@@ -94,7 +94,7 @@ void save_value(Node* n, Saved& s, const Value& v) {
 }
 
 void save_shapes(Saved& s, const Value& list) {
-  s.is_output = s.freed = false;
+  s.is_output = s.packed = s.freed = false;
   s.version = 0;
   Py shapes(need(PyTuple_New(static_cast<Py_ssize_t>(list.size))));
   for (uint32_t i = 0; i < list.size; i++) {
@@ -106,7 +106,7 @@ void save_shapes(Saved& s, const Value& list) {
 
 void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
   const Value& v = args[source.index];
-  s.is_output = s.freed = false;
+  s.is_output = s.packed = s.freed = false;
   s.version = 0;
   switch (source.kind) {
     case SourceKind::Argument: save_value(n, s, v); break;
@@ -138,7 +138,7 @@ void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
     if (!t->is_meta()) copy_into(old.get(), t);
     s.value = Value::of(old.take());
     s.version = 0;
-    s.freed = false;
+    s.packed = s.freed = false;
     s.is_output = true;  // the copy stands for the old value, whose link is the node's first edge
     s.output_index = kOldValue;
     return;
@@ -151,8 +151,12 @@ void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
 void save_tensor(Node* n, Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
   (void)n;
   if (RL_UNLIKELY(t->inference) && !is_output && !thread_state.inference_mode) refuse_inference();
+  if (RL_UNLIKELY(saved_hooks_depth > 0)) {
+    pack_saved(s, t, is_output, output_index);
+    return;
+  }
   s.is_output = is_output;
-  s.freed = false;
+  s.packed = s.freed = false;
   s.output_index = output_index;
   s.version = t->version();
   if (is_output) {
@@ -191,6 +195,10 @@ void throw_released(Node* n) {
 Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
   if (s.value.tag != Tag::Tensor) {
     if (RL_UNLIKELY(s.freed)) throw_released(n);
+    if (RL_UNLIKELY(s.packed)) {
+      held = unpack_packed(n, s);
+      return Value::of(held.get());
+    }
     if (RL_UNLIKELY(s.value.tag == Tag::TensorList)) {
       uint32_t now = 0;
       for (uint32_t i = 0; i < s.value.size; i++)
@@ -273,7 +281,7 @@ Node* record_begin(const Op& op, const Value* args, uint32_t mask, bool inplace)
     Saved& s = n->saved[n->saved_count];
     if (source.kind == SourceKind::Result) {
       s.value = Value::none();  // record_end
-      s.freed = false;
+      s.packed = s.freed = false;
       s.is_output = true;
     } else if (RL_UNLIKELY(inplace) && source.kind == SourceKind::Argument && args[source.index].tag == Tag::Tensor &&
                args[source.index].tensor == self) {
@@ -284,7 +292,7 @@ Node* record_begin(const Op& op, const Value* args, uint32_t mask, bool inplace)
         // alive through its node; backward finds the version changed.
         s.value = Value::of(shallow_copy(self).take());
         s.version = self->version();
-        s.is_output = s.freed = false;
+        s.is_output = s.packed = s.freed = false;
       }
     } else {
       save_source(n, s, source, args);

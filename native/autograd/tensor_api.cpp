@@ -385,7 +385,18 @@ PyObject* overloads(PyObject*, PyObject* name) {
   });
 }
 
-PyMethodDef functions[] = {{"_run_backward", run_backward_function, METH_VARARGS, nullptr},
+PyObject* current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run_id()); }
+PyObject* will_run(PyObject*, PyObject* node) {
+  if (!is_node(node)) {
+    PyErr_Format(PyExc_TypeError, "_will_run: expected a node, got %s", Py_TYPE(node)->tp_name);
+    return nullptr;
+  }
+  return PyBool_FromLong(current_run_reaches(reinterpret_cast<Node*>(node)));
+}
+
+PyMethodDef functions[] = {{"_current_run", current_run, METH_NOARGS, nullptr},
+                           {"_will_run", will_run, METH_O, nullptr},
+                           {"_run_backward", run_backward_function, METH_VARARGS, nullptr},
                            {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
                            {"_overloads", overloads, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
@@ -427,7 +438,7 @@ PyMethodDef autograd_tensor_methods[] = {
 bool engine_init(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
 
 int autograd_module_init(PyObject* module) {
-  return node_types_init(module) && grad_mode_init(module) && function_init(module) && engine_init(module) ? 0 : -1;
+  return node_types_init(module) && grad_mode_init(module) && function_init(module) && saved_hooks_init(module) && engine_init(module) ? 0 : -1;
 }
 
 }  // namespace rl

@@ -1,0 +1,162 @@
+"""The graph of recorded operations: its nodes, edges and hooks."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+from rushlight import _C
+from rushlight._C import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+    from typing import Any
+
+from collections import namedtuple
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+GradientEdge = namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"], defaults=[None])
+GradientEdge.__doc__ = "A place in the graph that gradients flow through: a node and the number of one of its outputs."
+
+_InputMetadata = namedtuple("_InputMetadata", ["shape", "dtype", "device"])
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """The edge through which the gradient of this tensor flows; ``grad(inputs=)`` and ``backward`` take it in its place.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+    """
+    node, output_nr = _C._gradient_edge(tensor)
+    return GradientEdge(node, output_nr)
+
+
+def increment_version(tensor: Any) -> None:
+    """Says that the memory of a tensor (or of several) was written without the framework's knowledge."""
+    for t in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
+        _C._increment_version(t)
+
+
+class saved_tensors_hooks:
+    """Context in which every tensor that is saved for backward goes through ``pack_hook``, and ``unpack_hook`` when it is used.
+
+    Example::
+
+        >>> x = rushlight.ones(2, requires_grad=True)
+        >>> with rushlight.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), rushlight.from_numpy):
+        ...     y = (x * x).sum()
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("saved_tensors_hooks: expected two callables")
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        _C._push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *args: Any) -> None:
+        _C._pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps tensors that are saved for backward in the memory of the host, and brings them back when they are used."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Any) -> tuple[Any, Any]:
+            return tensor.device, tensor.detach().cpu()
+
+        def unpack(packed: tuple[Any, Any]) -> Any:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, None]:
+    """Context in which entering `saved_tensors_hooks` raises an error with this message."""
+    before = _C._disable_saved_tensors_hooks(error_message)
+    try:
+        yield
+    finally:
+        _C._disable_saved_tensors_hooks(before)
+
+
+class _MultiHandle:
+    """Removes several hooks together."""
+
+    def __init__(self, handles: Iterable[Any]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> Any:
+    """Calls a hook when the gradients of several tensors are known.
+
+    Args:
+        tensors: tensors that require grad.
+        fn: with ``mode="all"``, ``fn(grads)`` is called once all gradients of a backward are there (None for a tensor that the
+            backward does not reach); with ``mode="any"``, ``fn(grad)`` at the first of them.
+        mode: ``"all"`` or ``"any"``.
+
+    Returns:
+        A handle whose ``remove()`` takes the hook away.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook: expected mode 'all' or 'any', got {mode!r}")
+    lock = threading.Lock()
+    if mode == "any":
+        seen: set[int] = set()
+
+        def on_any(grad: Any) -> None:
+            run = _C._current_run()
+            with lock:
+                if run in seen:
+                    return
+                seen.clear()
+                seen.add(run)
+            fn(grad)
+
+        return _MultiHandle(t.register_hook(on_any) for t in tensors)
+    grads: dict[int, list[Any]] = {}
+    expected: dict[int, int] = {}
+    nodes = [get_gradient_edge(t).node for t in tensors]
+
+    def on_grad(index: int, grad: Any) -> None:
+        run = _C._current_run()
+        with lock:
+            if run not in grads:
+                grads[run] = [None] * len(nodes)
+                expected[run] = sum(_C._will_run(n) for n in nodes)
+            grads[run][index] = grad
+            expected[run] -= 1
+            complete = expected[run] == 0
+            if complete:
+                result = grads.pop(run)
+                del expected[run]
+        if complete:
+            fn(result)
+
+    return _MultiHandle(t.register_hook(lambda grad, i=i: on_grad(i, grad)) for i, t in enumerate(tensors))
