@@ -168,21 +168,39 @@ rl_status check_holds(const char* name, int dtype, int64_t value) {
 // Numbers below this many units of 2^-53 show a one.
 uint64_t coin_threshold(double p) { return static_cast<uint64_t>(std::ceil(p * 0x1p53)); }
 
+// As many bits as an element has.
+template <int kBytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct BitsOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using type = uint64_t;
+};
+
 template <class T>
 void coins(rl_generator& g, const rl_tensor& out, double p, T one) {
+  using Bits = typename BitsOf<sizeof(T)>::type;
   const uint64_t threshold = coin_threshold(p);
+  const Bits one_bits = bit_cast<Bits>(one);
   const RandomLoops& loops = random_loops();
   fill_tiles<T>(out, [&](T* to, int64_t n) {
     uint32_t words[2 * kDrawTile];
+    int32_t masks[kDrawTile];
     draw_words(g, words, 2 * n);
-    if constexpr (std::is_same_v<T, float>) {
-      loops.coins_float(words, to, n, threshold, one);
-    } else {
-      uint8_t shown[kDrawTile];
-      loops.coins(words, shown, n, threshold);
-      const T zero{};
-      for (int64_t i = 0; i < n; ++i) to[i] = shown[i] ? one : zero;
-    }
+    loops.coins(words, masks, n, threshold);
+    // Zero has no bits in any dtype. A choice instead of the mask would become a branch that is mispredicted.
+    for (int64_t i = 0; i < n; ++i) to[i] = bit_cast<T>(static_cast<Bits>(static_cast<Bits>(masks[i]) & one_bits));
   });
 }
 

@@ -1,7 +1,5 @@
 #include "cpu/random_fill.h"
 
-#include <cmath>
-
 #include "cpu/random_loops.h"
 
 namespace rl {
@@ -25,17 +23,6 @@ void take_words(rl_generator& g, int64_t count, const Take& take) {
     g.left -= static_cast<int32_t>(n);
     count -= n;
   }
-}
-
-struct NormalPair {
-  double first, second;
-};
-
-// Box-Muller. The logarithm takes 1 - u, which is never zero.
-inline NormalPair normal_pair(double u1, double u2) {
-  const double radius = std::sqrt(-2.0 * std::log1p(-u2));
-  const double angle = 2.0 * 3.14159265358979323846 * u1;
-  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 }  // namespace
@@ -72,38 +59,21 @@ void draw_doubles(rl_generator& g, double* out, int64_t n, double from, double t
   }
 }
 
-rl_status draw_normals(rl_generator& g, double* out, int64_t n) {
+void draw_normals(rl_generator& g, double* out, int64_t n) {
   if (n > 0 && g.has_double_normal) {
     *out++ = g.double_normal;
     --n;
     g.has_double_normal = false;
   }
-  const auto make_pairs = [](const uint32_t* words, double* to, int64_t pairs) {
-    for (int64_t i = 0; i < pairs; ++i) {
-      const NormalPair pair = normal_pair(pair_uniform(words + 4 * i), pair_uniform(words + 4 * i + 2));
-      to[2 * i] = pair.first;
-      to[2 * i + 1] = pair.second;
-    }
-  };
-  if (n >= kDrawThreaded) {
-    Scratch<uint32_t> words(2 * std::min(kDrawChunk, n));
-    if (!words.ok()) return RL_MEMORY_ERROR;
-    while (n >= 2) {
-      const int64_t pairs = std::min(kDrawChunk, n) / 2;
-      draw_words(g, words.get(), 4 * pairs);
-      parallel_for(pairs, kDrawBlock / 2, [&](int64_t begin, int64_t end) {
-        make_pairs(words.get() + 4 * begin, out + 2 * begin, end - begin);
-      });
-      out += 2 * pairs;
-      n -= 2 * pairs;
-    }
-  }
   while (n >= 2) {
     uint32_t words[2 * kDrawTile];
     const int64_t pairs = std::min(kDrawTile, n) / 2;
     draw_words(g, words, 4 * pairs);
-    make_pairs(words, out, pairs);
-    out += 2 * pairs;
+    for (int64_t i = 0; i < pairs; ++i) {
+      const NormalPair pair = normal_pair(words + 4 * i);
+      *out++ = pair.first;
+      *out++ = pair.second;
+    }
     n -= 2 * pairs;
   }
   if (n == 1) {
@@ -114,7 +84,6 @@ rl_status draw_normals(rl_generator& g, double* out, int64_t n) {
     g.double_normal = pair.second;
     g.has_double_normal = true;
   }
-  return RL_OK;
 }
 
 namespace {

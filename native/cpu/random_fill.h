@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +38,7 @@ void draw_words(rl_generator& generator, uint32_t* out, int64_t n);
 void draw_floats(rl_generator& generator, float* out, int64_t n, float from, float to);
 void draw_doubles(rl_generator& generator, double* out, int64_t n, double from, double to);
 // The next n standard normal numbers of the scalar method, which keeps the second of a pair for the next call.
-rl_status draw_normals(rl_generator& generator, double* out, int64_t n);
+void draw_normals(rl_generator& generator, double* out, int64_t n);
 
 // Checks that `out` is a tensor on the CPU that can be written element by element.
 rl_status check_output(const char* op, const rl_tensor* out);
@@ -132,6 +133,53 @@ inline void fill_tiles(const rl_tensor& out, Make&& make) {
   });
 }
 
+// Draws `count` items in chunks and works on them with threads: draw(start, n, slot) fetches items [start, start + n)
+// into buffer `slot` (0 or 1), work(begin, end, start, slot) handles items [begin, end) of the chunk that began at
+// `start`. The next chunk is drawn, by one thread, while the others work on this one. Up to `serial_up_to` items there
+// is no parallel loop.
+template <class Draw, class Work>
+inline void draw_ahead(int64_t count, int64_t serial_up_to, Draw&& draw, Work&& work) {
+  int slot = 0;
+  if (count > 0) draw(int64_t{0}, std::min(kDrawChunk, count), slot);
+  if (count > 0 && count <= std::min(serial_up_to, kDrawChunk)) {
+    work(int64_t{0}, count, int64_t{0}, slot);
+    return;
+  }
+  for (int64_t start = 0; start < count; start += kDrawChunk, slot ^= 1) {
+    const int64_t n = std::min(kDrawChunk, count - start);
+    const int64_t next = start + n;
+    parallel_for(ceil_div(n, kDrawBlock) + 1, 1, [&](int64_t first, int64_t last) {
+      for (int64_t task = first; task < last; ++task) {
+        if (task > 0) {
+          const int64_t begin = start + (task - 1) * kDrawBlock;
+          work(begin, std::min(begin + kDrawBlock, next), start, slot);
+        } else if (next < count) {
+          draw(next, std::min(kDrawChunk, count - next), slot ^ 1);
+        }
+      }
+    });
+  }
+}
+
+// Words for two chunks of items that take kWords words each.
+template <int kWords>
+class DrawnWords {
+ public:
+  explicit DrawnWords(int64_t count)
+      : chunk_(kWords * std::min(kDrawChunk, count)), words_(count > kDrawChunk ? 2 * chunk_ : chunk_) {}
+  bool ok() const { return words_.ok(); }
+  void draw(rl_generator& generator, int64_t n, int slot) {
+    draw_words(generator, words_.get() + slot * chunk_, kWords * n);
+  }
+  const uint32_t* at(int64_t item, int64_t start, int slot) const {
+    return words_.get() + slot * chunk_ + kWords * (item - start);
+  }
+
+ private:
+  int64_t chunk_;
+  Scratch<uint32_t> words_;
+};
+
 // As fill_tiles, for elements that take kWords words each: make(const uint32_t* words, T* to, int64_t n), which threads
 // run at once for many elements of dense memory.
 template <class T, int kWords, class Make>
@@ -139,16 +187,14 @@ inline rl_status fill_from_words(rl_generator& generator, const rl_tensor& out, 
   Box<1> box;
   drawing_order<1>({&out}, box);
   if (box.count >= kDrawThreaded && is_dense<T>(box)) {
-    Scratch<uint32_t> words(kWords * std::min(kDrawChunk, box.count));
+    DrawnWords<kWords> words(box.count);
     if (!words.ok()) return RL_MEMORY_ERROR;
     T* const data = reinterpret_cast<T*>(box.data[0]);
-    for (int64_t start = 0; start < box.count; start += kDrawChunk) {
-      const int64_t n = std::min(kDrawChunk, box.count - start);
-      draw_words(generator, words.get(), kWords * n);
-      parallel_for(n, kDrawBlock, [&](int64_t begin, int64_t end) {
-        make(words.get() + kWords * begin, data + start + begin, end - begin);
-      });
-    }
+    draw_ahead(
+        box.count, 0, [&](int64_t, int64_t n, int slot) { words.draw(generator, n, slot); },
+        [&](int64_t begin, int64_t end, int64_t start, int slot) {
+          make(words.at(begin, start, slot), data + begin, end - begin);
+        });
     return RL_OK;
   }
   fill_tiles<T>(out, [&](T* to, int64_t n) {
@@ -161,5 +207,18 @@ inline rl_status fill_from_words(rl_generator& generator, const rl_tensor& out, 
 
 // Uniform in [0, 1) from a pair of words.
 inline double pair_uniform(const uint32_t* pair) { return unit_double(static_cast<uint64_t>(pair[0]) << 32 | pair[1]); }
+
+// Two standard normal numbers by Box and Muller's method. The logarithm takes 1 - u2, which is never zero.
+struct NormalPair {
+  double first, second;
+};
+inline NormalPair normal_pair(double u1, double u2) {
+  const double radius = std::sqrt(-2.0 * std::log1p(-u2));
+  const double angle = 2.0 * 3.14159265358979323846 * u1;
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+inline NormalPair normal_pair(const uint32_t* words) {
+  return normal_pair(pair_uniform(words), pair_uniform(words + 2));
+}
 
 }  // namespace rl

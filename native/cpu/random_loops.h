@@ -16,9 +16,8 @@ struct RandomLoops {
   void (*uniform_float)(const uint32_t* words, float* out, int64_t n, float from, float range, float to);
   // Pairs of tempered words to doubles in [from, to).
   void (*uniform_double)(const uint32_t* pairs, double* out, int64_t n, double from, double range, double to);
-  // Pairs of tempered words to 1 where their low 53 bits are below `threshold`, else 0.
-  void (*coins)(const uint32_t* pairs, uint8_t* out, int64_t n, uint64_t threshold);
-  void (*coins_float)(const uint32_t* pairs, float* out, int64_t n, uint64_t threshold, float one);
+  // Pairs of tempered words to -1 where their low 53 bits are below `threshold`, else 0.
+  void (*coins)(const uint32_t* pairs, int32_t* out, int64_t n, uint64_t threshold);
   // Groups of 16 uniform floats, in place, to normal numbers: element j < 8 and element j + 8 are a Box-Muller pair.
   void (*normal_groups)(float* data, int64_t groups, float mean, float std);
 };

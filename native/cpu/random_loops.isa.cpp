@@ -60,13 +60,8 @@ void uniform_double(const uint32_t* __restrict pairs, double* __restrict out, in
   }
 }
 
-void coins(const uint32_t* __restrict pairs, uint8_t* __restrict out, int64_t n, uint64_t threshold) {
-  for (int64_t i = 0; i < n; ++i) out[i] = low53(pairs + 2 * i) < threshold;
-}
-
-void coins_float(const uint32_t* __restrict pairs, float* __restrict out, int64_t n, uint64_t threshold, float one) {
-  const uint32_t bits = bit_cast<uint32_t>(one);
-  for (int64_t i = 0; i < n; ++i) out[i] = bit_cast<float>(low53(pairs + 2 * i) < threshold ? bits : 0u);
+void coins(const uint32_t* __restrict pairs, int32_t* __restrict out, int64_t n, uint64_t threshold) {
+  for (int64_t i = 0; i < n; ++i) out[i] = low53(pairs + 2 * i) < threshold ? -1 : 0;
 }
 
 // Natural logarithm for x in [2^-24, 1]: Cephes' logf (S. Moshier), with the fused steps that fix its bits.
@@ -146,7 +141,7 @@ void normal_groups(float* data, int64_t groups, float mean, float std) {
   for (; g < groups; ++g) normal_group_batch<1>(data + 16 * g, mean, std);
 }
 
-const RandomLoops table = {renew, temper_words, uniform_float, uniform_double, coins, coins_float, normal_groups};
+const RandomLoops table = {renew, temper_words, uniform_float, uniform_double, coins, normal_groups};
 
 }  // namespace
 

@@ -211,6 +211,9 @@ template <class T>
 void rrelu(rl_generator& g, double lower, double upper, const rl_tensor& input, const rl_tensor& noise,
            const rl_tensor& out) {
   using Compute = compute_type<T>;
+  // The bounds are rounded to the type of the arithmetic, the numbers between them drawn as doubles.
+  const double low = static_cast<Compute>(lower);
+  const double range = static_cast<Compute>(upper) - low;
   Box<3> box;
   box.data[0] = static_cast<char*>(input.data);
   box.data[1] = static_cast<char*>(noise.data);
@@ -226,8 +229,9 @@ void rrelu(rl_generator& g, double lower, double upper, const rl_tensor& input, 
       T factor(Compute(1));
       T result = value;
       if (static_cast<Compute>(value) <= 0) {
-        factor = T(static_cast<Compute>(g.uniform() * (upper - lower) + lower));
-        result = T(static_cast<Compute>(value) * static_cast<Compute>(factor));
+        const Compute slope = static_cast<Compute>(g.uniform() * range + low);
+        factor = T(slope);
+        result = T(static_cast<Compute>(value) * slope);
       }
       *reinterpret_cast<T*>(at[1] + i * steps[1]) = factor;
       *reinterpret_cast<T*>(at[2] + i * steps[2]) = result;
