@@ -199,6 +199,10 @@ RL_INLINE bool is_valid_dtype(int dtype) { return dtype >= 0 && dtype < RL_DTYPE
 RL_INLINE bool is_float_dtype(int dtype) { return dtype >= RL_FLOAT16 && dtype <= RL_FLOAT64; }
 RL_INLINE bool is_complex_dtype(int dtype) { return dtype == RL_COMPLEX64 || dtype == RL_COMPLEX128; }
 RL_INLINE bool is_integer_dtype(int dtype) { return dtype >= RL_UINT8 && dtype <= RL_INT64; }  // without bool
+// The dtype of a complex dtype's parts; other dtypes are their own.
+RL_INLINE int real_dtype(int dtype) {
+  return dtype == RL_COMPLEX64 ? int{RL_FLOAT32} : dtype == RL_COMPLEX128 ? int{RL_FLOAT64} : dtype;
+}
 // Bytes of an element, for a valid dtype.
 RL_INLINE int64_t dtype_size(int dtype) {
   // 4 bits each: log2 of the sizes 1 1 1 2 4 8 2 2 4 8 8 16.

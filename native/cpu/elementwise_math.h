@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "core/dtype.h"
-#include "cpu/vec_math.h"
+#include "cpu/exact_math.h"
 
 namespace rl {
 namespace {
@@ -356,6 +356,10 @@ template <class T>
   requires Integer<T> || std::is_same_v<T, bool>
 RL_INLINE T round(T a) {
   return a;
+}
+template <Float T>
+RL_INLINE T frac(T a) {
+  return a - m::trunc(a);
 }
 template <Real T>
 RL_INLINE bool isinf(T x) {

@@ -21,7 +21,7 @@ struct SortTable {
   // out = the n <= kRankLimit distinct words in ascending order.
   void (*rank_sort)(const uint64_t* words, uint64_t* out, int64_t n);
   // Writes the positions in [0, n) whose key (ascending order, or its complement when `reverse`) is below `bound`;
-  // returns how many. Dense elements of the dtype. For topk.
+  // returns how many. Dense elements of the dtype; `out` has room for n + 16. For topk.
   int64_t (*below[RL_DTYPE_COUNT])(const void* elements, int64_t n, uint64_t bound, int reverse, int32_t* out);
 };
 RL_ISA_DECLARE(SortTable, sort_table)
