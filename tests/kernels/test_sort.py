@@ -28,7 +28,7 @@ def random(dtype, *shape, seed=0):
 
 
 def bits(x):
-    return x.flatten().view(torch.uint8)
+    return x.contiguous().flatten().view(torch.uint8)
 
 
 def sorted_by(x, dim, descending):
