@@ -1,10 +1,12 @@
-"""How saved tensors come back: the functions that files and pickles name, under PyTorch's names.
+"""How tensors are pickled and come back: the functions that files and pickles name, under PyTorch's names.
 
 Every number may come from a damaged or hostile file, so each is checked against the storage before memory is touched.
 """
 
 from __future__ import annotations
 
+import copyreg
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +57,7 @@ def _over_storage(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any)
     offset, size, stride = _check_geometry(numel, offset, size, stride, "_rebuild_tensor")
     if storage.device.type == "meta":
         return rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
-    return rushlight.empty(0, dtype=dtype).set_(storage.untyped(), storage._begin + offset, size, stride)
+    return rushlight._C._from_storage(storage.untyped(), dtype, storage._begin + offset, size, stride)
 
 
 def _with_metadata(tensor: Any, metadata: Any) -> Any:
@@ -133,3 +135,56 @@ def _set_state(obj: Any, state: Any) -> Any:
                 raise RuntimeError(f"_rebuild: attribute {name!r} is not one that a file may set")
             obj.__dict__[name] = value
     return obj
+
+
+# ---- pickles outside of files, as for copying between processes
+
+
+def reduce_tensor(tensor: Any, protocol: int) -> tuple[Any, tuple[Any, ...]]:
+    """What Tensor.__reduce_ex__ returns. Tensors in one pickle that share memory still share it afterwards."""
+    if getattr(tensor, "_backward_hooks", None):
+        warnings.warn("pickle: the backward hooks of a tensor are not pickled", stacklevel=3)
+    state = {name: value for name, value in tensor.__dict__.items() if name != "_backward_hooks"}
+    requires_grad = bool(tensor.requires_grad)
+    if type(tensor) is rushlight.nn.Parameter:
+        if state:
+            return _rebuild_parameter_with_state, (tensor.detach(), requires_grad, None, state)
+        return _rebuild_parameter, (tensor.detach(), requires_grad, None)
+    size, stride = tuple(tensor.shape), tuple(tensor.stride())
+    arguments: tuple[Any, ...]
+    if tensor.device.type == "meta":
+        function: Any = _rebuild_meta_tensor_no_storage
+        arguments = (tensor.dtype, size, stride, requires_grad)
+    else:
+        function = _rebuild_tensor_plain
+        arguments = (tensor.untyped_storage(), tensor.dtype, tensor.storage_offset(), size, stride, requires_grad)
+    if type(tensor) is rushlight.Tensor and not state:
+        return function, arguments
+    return _rebuild_from_type, (function, type(tensor), arguments, state)
+
+
+def _rebuild_tensor_plain(
+    storage: Any, dtype: Any, offset: int, size: Sequence[int], stride: Sequence[int], requires_grad: bool
+) -> Any:
+    tensor = rushlight._C._from_storage(storage, dtype, offset, tuple(size), tuple(stride))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_from_type(function: Any, kind: type, arguments: tuple[Any, ...], state: Any) -> Any:
+    tensor = function(*arguments)
+    if type(tensor) is not kind:
+        tensor = rushlight.Tensor._make_subclass(kind, tensor, tensor.requires_grad)
+    return _set_state(tensor, state)
+
+
+def _storage_from_bytes(data: bytes) -> Any:
+    storage = rushlight.UntypedStorage(len(data))
+    memoryview(storage)[:] = data
+    return storage
+
+
+def _reduce_storage(storage: Any) -> tuple[Any, tuple[Any, ...]]:
+    return _storage_from_bytes, (bytes(storage),)
+
+
+copyreg.pickle(rushlight.UntypedStorage, _reduce_storage)

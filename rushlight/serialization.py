@@ -8,7 +8,6 @@ included. `load` runs no code from a file, checks every record's checksum, and s
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pickle
 import secrets
@@ -117,11 +116,8 @@ def _write_archive(obj: object, file: IO[bytes], protocol: int) -> None:
 
 
 def _bytes_of(storage: Any) -> memoryview:
-    """The storage's memory. The storage must outlive the view."""
-    size = int(storage.nbytes())
-    if size == 0:
-        return memoryview(bytearray())
-    return memoryview((ctypes.c_char * size).from_address(storage.data_ptr())).cast("B")
+    """The storage's memory, which the view keeps alive."""
+    return memoryview(storage)
 
 
 @contextlib.contextmanager

@@ -60,9 +60,7 @@ class TypedStorage:
         return int(self._untyped_storage.data_ptr()) + self._begin * self.element_size()
 
     def _tensor(self) -> Any:
-        return rushlight.empty(0, dtype=self.dtype, device=self.device).set_(
-            self._untyped_storage, self._begin, (self._size,), (1,)
-        )
+        return rushlight._C._from_storage(self._untyped_storage, self.dtype, self._begin, (self._size,), (1,))
 
     def __len__(self) -> int:
         return self.size()
