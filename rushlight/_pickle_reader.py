@@ -563,7 +563,7 @@ def _handlers() -> list[Callable[[Reader], None]]:
         0x83: lambda r: r._extension(),
         0x84: lambda r: r._extension(),
     }
-    found = [_unknown_opcode] * 256
+    found: list[Callable[[Reader], None]] = [_unknown_opcode] * 256
     for code, handler in table.items():
         found[ord(code) if isinstance(code, str) else code] = handler
     return found

@@ -205,11 +205,8 @@ class _Writer(pickle._Pickler):
         span = self._spans.use(tensor.untyped_storage(), dtype, begin, end)
         offset = max(0, begin - span.begin) // dtype.itemsize if tensor.numel() else 0
         if dtype == span.dtype:
-            function, more = _REBUILD_V2, ()
-        else:
-            function, more = _REBUILD_V3, (dtype,)
-        reference = _Reference(span, dtype if dtype == span.dtype else None)
-        return function, (reference, offset, size, stride, requires_grad, _no_hooks(), *more)
+            return _REBUILD_V2, (_Reference(span, dtype), offset, size, stride, requires_grad, _no_hooks())
+        return _REBUILD_V3, (_Reference(span, None), offset, size, stride, requires_grad, _no_hooks(), dtype)
 
 
 def dump(obj: Any, protocol: int) -> tuple[bytes, list[Span]]:

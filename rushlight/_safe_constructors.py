@@ -173,7 +173,7 @@ def _numpy_dtype(*args: Any) -> Any:
         raise _refuse("numpy.dtype", args)
     # A copy: the state that follows changes it in place, and NumPy's own instances are shared.
     dtype = numpy.dtype(args[0])
-    return numpy.dtype(dtype.str, copy=True)  # type: ignore[call-overload]
+    return numpy.dtype(dtype.str, copy=True)
 
 
 def _numpy_dtype_state(dtype: Any, state: Any) -> None:
@@ -286,9 +286,9 @@ def table() -> Constructors:
     known.add(["collections.deque"], collections.deque, _deque)
     known.add(["argparse.Namespace"], argparse.Namespace, _exactly("Namespace", argparse.Namespace, ()))
     known.add(["types.SimpleNamespace"], types.SimpleNamespace, _exactly("SimpleNamespace", types.SimpleNamespace, ()))
-    for kind in (argparse.Namespace, types.SimpleNamespace, collections.OrderedDict, collections.Counter):
-        known.builds[kind] = _update
-    known.builds[collections.defaultdict] = _update
+    known.builds[argparse.Namespace] = known.builds[types.SimpleNamespace] = _update
+    for dictionary in (collections.OrderedDict, collections.Counter, collections.defaultdict):
+        known.builds[dictionary] = _update
 
     here, pure = pathlib.Path, pathlib.PurePath
     for name in ("PosixPath", "WindowsPath", "Path"):

@@ -233,7 +233,7 @@ class RecordReader:
     def data_offset(self, record: Record) -> int:
         """Where the record's bytes begin in the file, counted from the archive's start."""
         header = _LOCAL.unpack(self._read(record.offset, _LOCAL.size, f"the header of record {record.name!r}"))
-        name_size, extra_size = header[9], header[10]
+        name_size, extra_size = int(header[9]), int(header[10])
         name = self._read(record.offset + _LOCAL.size, name_size, f"the name of record {record.name!r}")
         begin = record.offset + _LOCAL.size + name_size + extra_size
         if header[0] != _LOCAL_MAGIC or name != record.name.encode() or header[3] != record.method:

@@ -397,7 +397,7 @@ def _swap_bytes(view: memoryview, dtype: Any) -> None:
     for i in range(size // 2):
         j = size - 1 - i
         low, high = bytes(view[i::size]), bytes(view[j::size])
-        view[i::size], view[j::size] = high, low  # type: ignore[index]
+        view[i::size], view[j::size] = high, low
 
 
 # ------------------------------------------------------------------------------- the format before PyTorch 1.6
