@@ -32,7 +32,7 @@ $(VENV)/stamp-demo $(VENV)/stamp-dev: $(VENV)/stamp-%: $(VENV)/stamp-build
 # The tests compare with PyTorch where it is installed. It is large, so it is taken only from a folder of wheels that pip
 # is configured with (PIP_FIND_LINKS); without it the tests concerned skip and say so.
 $(VENV)/stamp-test: $(VENV)/stamp-build
-	$(call INSTALL,test)
+	$(call INSTALL,test demo)
 	if $(PIP) install --no-index --no-deps torch==2.13.0 2>/dev/null; then $(PIP) install torch==2.13.0; \
 	else echo "torch 2.13.0 is not at hand: the tests that compare with it will skip"; fi
 	touch $@
