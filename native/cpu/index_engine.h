@@ -34,8 +34,6 @@ struct Indexed {
 // Checks the shapes and fills the plan. See rl_index_get for the arguments.
 rl_status plan_indexed(const char* name, const rl_tensor& x, int32_t n, const rl_tensor* const* indices,
                        const int32_t* dims, int32_t at, const rl_tensor& y, bool wrap, Indexed* plan);
-// `failure` for the first of the int64 values that is not in [low, high), naming a dimension of size `high`.
-rl_status check_range(const Box<1>& box, int64_t low, int64_t high, int32_t dim, rl_status failure);
 // RL_INDEX_ERROR for the first index out of range, if there is one.
 rl_status check_indices(const Indexed& plan);
 // Byte offsets of positions [begin, begin + n) in X and in Y; false when an index is out of range.

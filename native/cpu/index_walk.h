@@ -207,9 +207,7 @@ inline void box_of(const rl_tensor& t, Box<1>& box) {
   box.finish();
 }
 
-// dst[...] = src[...] for equal shapes and dtypes; no overlap. Threaded. In index_copy.cpp.
-void copy_same_dtype(const rl_tensor& src, const rl_tensor& dst);
-// One block of it: elements of the same size, from box.data[1] to box.data[0].
-void copy_box(const Box<2>& box, int64_t item);
+// `failure` for the first of the int64 values that is not in [low, high), naming a dimension of size `high`.
+rl_status check_range(const Box<1>& box, int64_t low, int64_t high, int32_t dim, rl_status failure);
 
 }  // namespace rl
