@@ -5,7 +5,7 @@
 #include "cpu/random_fill.h"
 #include "cpu/random_loops.h"
 
-namespace rl {
+namespace rl::rng {
 namespace {
 
 constexpr const char* kFloatDtypes = "float16, bfloat16, float32 or float64";
@@ -198,16 +198,16 @@ rl_status normal(rl_generator& g, const rl_tensor& out, double mean, double std)
 }
 
 }  // namespace
-}  // namespace rl
+}  // namespace rl::rng
 
 extern "C" {
 
 rl_status rl_random_uniform(rl_generator* generator, double from, double to, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_real_view("uniform_", out));
-  const rl::RealView view(*out);
+  RL_TRY(rl::rng::check_real_view("uniform_", out));
+  const rl::rng::RealView view(*out);
   const rl_tensor& real = view.desc;
-  const double largest = rl::largest_of(real.dtype);
+  const double largest = rl::rng::largest_of(real.dtype);
   if (!(from >= -largest && from <= largest))
     return rl::fail(RL_RUNTIME_ERROR, "uniform_: from is out of range for %s; expected a finite number of it, got %g",
                     rl::dtype_text(real.dtype), from);
@@ -221,34 +221,34 @@ rl_status rl_random_uniform(rl_generator* generator, double from, double to, con
     return rl::fail(RL_RUNTIME_ERROR,
                     "uniform_: the range is too wide for %s; expected to - from <= %g, got from=%g and to=%g",
                     rl::dtype_text(real.dtype), largest, from, to);
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_FLOAT(real.dtype, T, rl::uniform<T>(*g, real, from, to));
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_FLOAT(real.dtype, T, rl::rng::uniform<T>(*g, real, from, to));
   return RL_OK;
   RL_GUARD_END
 }
 
 rl_status rl_random_normal(rl_generator* generator, double mean, double std, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_real_view("normal_", out));
+  RL_TRY(rl::rng::check_real_view("normal_", out));
   if (!(std >= 0.0))
     return rl::fail(RL_RUNTIME_ERROR, "normal_: std is negative or NaN; expected std >= 0, got %g", std);
-  const rl::RealView view(*out);
+  const rl::rng::RealView view(*out);
   if (rl::is_complex_dtype(out->dtype)) std /= std::sqrt(2.0);
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_FLOAT(view.desc.dtype, T, return rl::normal<T>(*g, view.desc, mean, std));
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_FLOAT(view.desc.dtype, T, return rl::rng::normal<T>(*g, view.desc, mean, std));
   return RL_OK;
   RL_GUARD_END
 }
 
 rl_status rl_random_log_normal(rl_generator* generator, double mean, double std, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("log_normal_", out));
+  RL_TRY(rl::rng::check_output("log_normal_", out));
   if (!(std > 0.0))
     return rl::fail(RL_RUNTIME_ERROR, "log_normal_: std is not positive; expected std > 0, got %g", std);
-  if (!rl::is_float_dtype(out->dtype)) return rl::dtype_failure("log_normal_", rl::kFloatDtypes, out->dtype);
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_FLOAT(out->dtype, T, return rl::fill_from_normals<T>(*g, *out, [=](double z) {
-                      return rl::element<T>(std::exp(std::fma(z, std, mean)));
+  if (!rl::is_float_dtype(out->dtype)) return rl::rng::dtype_failure("log_normal_", rl::rng::kFloatDtypes, out->dtype);
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_FLOAT(out->dtype, T, return rl::rng::fill_from_normals<T>(*g, *out, [=](double z) {
+                      return rl::rng::element<T>(std::exp(std::fma(z, std, mean)));
                     }));
   return RL_OK;
   RL_GUARD_END
@@ -256,34 +256,35 @@ rl_status rl_random_log_normal(rl_generator* generator, double mean, double std,
 
 rl_status rl_random_exponential(rl_generator* generator, double lambda, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("exponential_", out));
+  RL_TRY(rl::rng::check_output("exponential_", out));
   if (!(lambda > 0.0))
     return rl::fail(RL_RUNTIME_ERROR, "exponential_: lambda is not positive; expected lambda > 0, got %g", lambda);
-  if (!rl::is_float_dtype(out->dtype)) return rl::dtype_failure("exponential_", rl::kFloatDtypes, out->dtype);
-  rl::LockedGenerator g(generator);
+  if (!rl::is_float_dtype(out->dtype)) return rl::rng::dtype_failure("exponential_", rl::rng::kFloatDtypes, out->dtype);
+  rl::rng::LockedGenerator g(generator);
   const double scale = -1.0 / lambda;
   const auto make = [=]<class T>(const uint32_t* words, T* to, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = rl::element<T>(scale * std::log1p(-rl::pair_uniform(words + 2 * i)));
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = rl::rng::element<T>(scale * std::log1p(-rl::rng::pair_uniform(words + 2 * i)));
   };
-  RL_DISPATCH_FLOAT(out->dtype, T, return rl::fill_from_words<T, 2>(*g, *out, make));
+  RL_DISPATCH_FLOAT(out->dtype, T, return rl::rng::fill_from_words<T, 2>(*g, *out, make));
   return RL_OK;
   RL_GUARD_END
 }
 
 rl_status rl_random_cauchy(rl_generator* generator, double median, double sigma, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("cauchy_", out));
+  RL_TRY(rl::rng::check_output("cauchy_", out));
   if (!(sigma > 0.0))
     return rl::fail(RL_RUNTIME_ERROR, "cauchy_: sigma is not positive; expected sigma > 0, got %g", sigma);
-  if (!rl::is_float_dtype(out->dtype)) return rl::dtype_failure("cauchy_", rl::kFloatDtypes, out->dtype);
-  rl::LockedGenerator g(generator);
+  if (!rl::is_float_dtype(out->dtype)) return rl::rng::dtype_failure("cauchy_", rl::rng::kFloatDtypes, out->dtype);
+  rl::rng::LockedGenerator g(generator);
   const auto make = [=]<class T>(const uint32_t* words, T* to, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
-      const double angle = 3.14159265358979323846 * (rl::pair_uniform(words + 2 * i) - 0.5);
-      to[i] = rl::element<T>(std::fma(sigma, std::tan(angle), median));
+      const double angle = 3.14159265358979323846 * (rl::rng::pair_uniform(words + 2 * i) - 0.5);
+      to[i] = rl::rng::element<T>(std::fma(sigma, std::tan(angle), median));
     }
   };
-  RL_DISPATCH_FLOAT(out->dtype, T, return rl::fill_from_words<T, 2>(*g, *out, make));
+  RL_DISPATCH_FLOAT(out->dtype, T, return rl::rng::fill_from_words<T, 2>(*g, *out, make));
   return RL_OK;
   RL_GUARD_END
 }

@@ -5,7 +5,7 @@
 #include "cpu/random_fill.h"
 #include "cpu/random_loops.h"
 
-namespace rl {
+namespace rl::rng {
 namespace {
 
 constexpr const char* kRealDtypes = "a dtype that is not complex";
@@ -300,106 +300,106 @@ void permutation(rl_generator& g, const rl_tensor& out) {
 }
 
 }  // namespace
-}  // namespace rl
+}  // namespace rl::rng
 
 extern "C" {
 
 rl_status rl_random_integers(rl_generator* generator, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("random_", out));
-  if (rl::is_complex_dtype(out->dtype)) return rl::dtype_failure("random_", rl::kRealDtypes, out->dtype);
-  const int digits = rl::float_digits(out->dtype);
-  const uint64_t largest = digits ? uint64_t{1} << digits : static_cast<uint64_t>(rl::integer_max(out->dtype));
+  RL_TRY(rl::rng::check_output("random_", out));
+  if (rl::is_complex_dtype(out->dtype)) return rl::rng::dtype_failure("random_", rl::rng::kRealDtypes, out->dtype);
+  const int digits = rl::rng::float_digits(out->dtype);
+  const uint64_t largest = digits ? uint64_t{1} << digits : static_cast<uint64_t>(rl::rng::integer_max(out->dtype));
   const bool wide = out->dtype == RL_INT64 || out->dtype == RL_FLOAT64;
-  return rl::draw_integers(generator, *out, largest + 1, 0, wide);
+  return rl::rng::draw_integers(generator, *out, largest + 1, 0, wide);
   RL_GUARD_END
 }
 
 rl_status rl_random_integers_between(rl_generator* generator, int64_t from, int64_t to, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("random_", out));
+  RL_TRY(rl::rng::check_output("random_", out));
   if (from >= to)
     return rl::fail(RL_RUNTIME_ERROR, "random_: the range is empty; expected from < to, got from=%lld and to=%lld",
                     static_cast<long long>(from), static_cast<long long>(to));
   const int dtype = out->dtype;
-  if (rl::is_complex_dtype(dtype)) return rl::dtype_failure("random_", rl::kRealDtypes, dtype);
+  if (rl::is_complex_dtype(dtype)) return rl::rng::dtype_failure("random_", rl::rng::kRealDtypes, dtype);
   if (rl::is_float_dtype(dtype)) {
-    from = rl::lower_bound_of(from, dtype);
-    to = rl::upper_bound_of(to, dtype);
+    from = rl::rng::lower_bound_of(from, dtype);
+    to = rl::rng::upper_bound_of(to, dtype);
     if (from >= to)
       return rl::fail(RL_RUNTIME_ERROR,
                       "random_: the range is empty in %s; expected from < to, got from=%lld and to=%lld",
                       rl::dtype_text(dtype), static_cast<long long>(from), static_cast<long long>(to));
   }
-  RL_TRY(rl::check_holds("from", dtype, from));
-  RL_TRY(rl::check_holds("to - 1", dtype, to - 1));
+  RL_TRY(rl::rng::check_holds("from", dtype, from));
+  RL_TRY(rl::rng::check_holds("to - 1", dtype, to - 1));
   const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
-  return rl::draw_integers(generator, *out, range, from, range >= rl::kWideRange);
+  return rl::rng::draw_integers(generator, *out, range, from, range >= rl::rng::kWideRange);
   RL_GUARD_END
 }
 
 rl_status rl_random_integers_from(rl_generator* generator, int64_t from, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("random_", out));
+  RL_TRY(rl::rng::check_output("random_", out));
   const int dtype = out->dtype;
-  if (rl::is_complex_dtype(dtype)) return rl::dtype_failure("random_", rl::kRealDtypes, dtype);
+  if (rl::is_complex_dtype(dtype)) return rl::rng::dtype_failure("random_", rl::rng::kRealDtypes, dtype);
   if (from == std::numeric_limits<int64_t>::min()) {
     if (dtype != RL_INT64 && dtype != RL_FLOAT64 && dtype != RL_FLOAT32 && dtype != RL_BFLOAT16)
       return rl::fail(RL_RUNTIME_ERROR,
                       "random_: the range of all 64-bit integers; expected int64, float64, float32 or bfloat16, got %s",
                       rl::dtype_text(dtype));
-    return rl::draw_integers(generator, *out, 0, 0, true);
+    return rl::rng::draw_integers(generator, *out, 0, 0, true);
   }
-  const int digits = rl::float_digits(dtype);
-  const int64_t last = digits ? int64_t{1} << digits : rl::integer_max(dtype);
+  const int digits = rl::rng::float_digits(dtype);
+  const int64_t last = digits ? int64_t{1} << digits : rl::rng::integer_max(dtype);
   if (digits) {
-    from = rl::lower_bound_of(from, dtype);
+    from = rl::rng::lower_bound_of(from, dtype);
     if (from >= last)
       return rl::fail(RL_RUNTIME_ERROR, "random_: the range is empty in %s; expected from < %lld, got %lld",
                       rl::dtype_text(dtype), static_cast<long long>(last), static_cast<long long>(from));
   }
-  RL_TRY(rl::check_holds("from", dtype, from));
+  RL_TRY(rl::rng::check_holds("from", dtype, from));
   const uint64_t range = static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1;
-  return rl::draw_integers(generator, *out, range, from, range >= rl::kWideRange);
+  return rl::rng::draw_integers(generator, *out, range, from, range >= rl::rng::kWideRange);
   RL_GUARD_END
 }
 
 rl_status rl_random_bernoulli(rl_generator* generator, double p, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("bernoulli_", out));
-  RL_TRY(rl::check_probability("bernoulli_", p));
-  if (rl::is_complex_dtype(out->dtype)) return rl::dtype_failure("bernoulli_", rl::kRealDtypes, out->dtype);
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_REAL(out->dtype, T, rl::coins<T>(*g, *out, p, rl::element<T>(1)));
+  RL_TRY(rl::rng::check_output("bernoulli_", out));
+  RL_TRY(rl::rng::check_probability("bernoulli_", p));
+  if (rl::is_complex_dtype(out->dtype)) return rl::rng::dtype_failure("bernoulli_", rl::rng::kRealDtypes, out->dtype);
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_REAL(out->dtype, T, rl::rng::coins<T>(*g, *out, p, rl::rng::element<T>(1)));
   return RL_OK;
   RL_GUARD_END
 }
 
 rl_status rl_random_bernoulli_tensor(rl_generator* generator, const rl_tensor* p, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("bernoulli_", out));
-  RL_TRY(rl::check_operand("bernoulli_", "p", p, out));
-  if (rl::is_complex_dtype(out->dtype)) return rl::dtype_failure("bernoulli_", rl::kRealDtypes, out->dtype);
+  RL_TRY(rl::rng::check_output("bernoulli_", out));
+  RL_TRY(rl::rng::check_operand("bernoulli_", "p", p, out));
+  if (rl::is_complex_dtype(out->dtype)) return rl::rng::dtype_failure("bernoulli_", rl::rng::kRealDtypes, out->dtype);
   if (!rl::is_float_dtype(p->dtype))
-    return rl::dtype_failure("bernoulli_", "probabilities of float16, bfloat16, float32 or float64", p->dtype);
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_REAL(out->dtype, T, RL_DISPATCH_FLOAT(p->dtype, P, return (rl::coins_each<T, P>(*g, *p, *out))));
+    return rl::rng::dtype_failure("bernoulli_", "probabilities of float16, bfloat16, float32 or float64", p->dtype);
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_REAL(out->dtype, T, RL_DISPATCH_FLOAT(p->dtype, P, return (rl::rng::coins_each<T, P>(*g, *p, *out))));
   return RL_OK;
   RL_GUARD_END
 }
 
 rl_status rl_random_dropout_mask(rl_generator* generator, double p, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("dropout", out));
+  RL_TRY(rl::rng::check_output("dropout", out));
   if (!(p >= 0 && p < 1))
     return rl::fail(RL_RUNTIME_ERROR, "dropout: no probability to drop with; expected 0 <= p < 1, got %g", p);
   if (!rl::is_float_dtype(out->dtype))
-    return rl::dtype_failure("dropout", "float16, bfloat16, float32 or float64", out->dtype);
+    return rl::rng::dtype_failure("dropout", "float16, bfloat16, float32 or float64", out->dtype);
   const double keep = 1 - p;
-  rl::LockedGenerator g(generator);
+  rl::rng::LockedGenerator g(generator);
   RL_DISPATCH_FLOAT(out->dtype, T, {
     using Compute = rl::compute_type<T>;
-    rl::coins<T>(*g, *out, keep, T(Compute(1) / static_cast<Compute>(keep)));
+    rl::rng::coins<T>(*g, *out, keep, T(Compute(1) / static_cast<Compute>(keep)));
   });
   return RL_OK;
   RL_GUARD_END
@@ -407,19 +407,19 @@ rl_status rl_random_dropout_mask(rl_generator* generator, double p, const rl_ten
 
 rl_status rl_random_geometric(rl_generator* generator, double p, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("geometric_", out));
+  RL_TRY(rl::rng::check_output("geometric_", out));
   if (!(p > 0 && p < 1))
     return rl::fail(RL_RUNTIME_ERROR, "geometric_: p is no probability between 0 and 1; expected 0 < p < 1, got %g", p);
   if (out->dtype == RL_BOOL || rl::is_complex_dtype(out->dtype))
-    return rl::dtype_failure("geometric_", "an integer or float dtype", out->dtype);
-  rl::LockedGenerator g(generator);
+    return rl::rng::dtype_failure("geometric_", "an integer or float dtype", out->dtype);
+  rl::rng::LockedGenerator g(generator);
   const double log_miss = std::log1p(-p);
   const auto make = [=]<class T>(const uint32_t* words, T* to, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
-      to[i] = rl::truncated<T>(std::ceil(std::log(rl::pair_uniform(words + 2 * i)) / log_miss));
+      to[i] = rl::rng::truncated<T>(std::ceil(std::log(rl::rng::pair_uniform(words + 2 * i)) / log_miss));
   };
   RL_DISPATCH_REAL(out->dtype, T, {
-    if constexpr (!std::is_same_v<T, bool>) return (rl::fill_from_words<T, 2>(*g, *out, make));
+    if constexpr (!std::is_same_v<T, bool>) return (rl::rng::fill_from_words<T, 2>(*g, *out, make));
   });
   return RL_OK;
   RL_GUARD_END
@@ -427,24 +427,24 @@ rl_status rl_random_geometric(rl_generator* generator, double p, const rl_tensor
 
 rl_status rl_random_permutation(rl_generator* generator, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("randperm", out));
+  RL_TRY(rl::rng::check_output("randperm", out));
   if (out->ndim != 1)
     return rl::fail(RL_VALUE_ERROR, "randperm: out has the wrong number of dims; expected shape [n], got %s",
                     rl::shape_text(out));
   const int dtype = out->dtype;
   if (dtype == RL_BOOL || rl::is_complex_dtype(dtype))
-    return rl::dtype_failure("randperm", "an integer or float dtype", dtype);
+    return rl::rng::dtype_failure("randperm", "an integer or float dtype", dtype);
   // Every number up to n - 1 must have its own value in the dtype.
-  const int digits = rl::float_digits(dtype);
+  const int digits = rl::rng::float_digits(dtype);
   const int64_t n = out->shape[0];
-  if (digits ? n > (int64_t{1} << digits) + 1 : n > 0 && n - 1 > rl::integer_max(dtype))
+  if (digits ? n > (int64_t{1} << digits) + 1 : n > 0 && n - 1 > rl::rng::integer_max(dtype))
     return rl::fail(RL_RUNTIME_ERROR, "randperm: n is too large for %s; expected at most %lld, got %lld",
                     rl::dtype_text(dtype),
-                    static_cast<long long>(digits ? (int64_t{1} << digits) + 1 : rl::integer_max(dtype) + 1),
+                    static_cast<long long>(digits ? (int64_t{1} << digits) + 1 : rl::rng::integer_max(dtype) + 1),
                     static_cast<long long>(n));
-  rl::LockedGenerator g(generator);
+  rl::rng::LockedGenerator g(generator);
   RL_DISPATCH_REAL(dtype, T, {
-    if constexpr (!std::is_same_v<T, bool>) rl::permutation<T>(*g, *out);
+    if constexpr (!std::is_same_v<T, bool>) rl::rng::permutation<T>(*g, *out);
   });
   return RL_OK;
   RL_GUARD_END

@@ -2,7 +2,7 @@
 
 #include "cpu/random_loops.h"
 
-namespace rl {
+namespace rl::rng {
 
 namespace {
 
@@ -139,4 +139,4 @@ rl_status check_dtype_is(const char* op, const char* name, const rl_tensor* oper
               dtype_text(operand->dtype));
 }
 
-}  // namespace rl
+}  // namespace rl::rng

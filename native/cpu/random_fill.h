@@ -17,7 +17,7 @@
 #include "rushlight.h"
 #include "rushlight/random.h"
 
-namespace rl {
+namespace rl::rng {
 
 // Locks the generator for the duration of a call; NULL means the default one.
 class LockedGenerator {
@@ -221,4 +221,4 @@ inline NormalPair normal_pair(const uint32_t* words) {
   return normal_pair(pair_uniform(words), pair_uniform(words + 2));
 }
 
-}  // namespace rl
+}  // namespace rl::rng

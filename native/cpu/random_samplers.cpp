@@ -6,7 +6,7 @@
 
 #include "cpu/random_fill.h"
 
-namespace rl {
+namespace rl::rng {
 namespace {
 
 constexpr int64_t kNotInt64 = std::numeric_limits<int64_t>::min();
@@ -240,33 +240,33 @@ void rrelu(rl_generator& g, double lower, double upper, const rl_tensor& input, 
 }
 
 }  // namespace
-}  // namespace rl
+}  // namespace rl::rng
 
 extern "C" {
 
 rl_status rl_random_poisson(rl_generator* generator, const rl_tensor* rate, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("poisson", out));
+  RL_TRY(rl::rng::check_output("poisson", out));
   if (!rl::is_float_dtype(out->dtype))
-    return rl::dtype_failure("poisson", "float16, bfloat16, float32 or float64", out->dtype);
-  RL_TRY(rl::check_operand("poisson", "rate", rate, out));
-  RL_TRY(rl::check_dtype_is("poisson", "rate", rate, out->dtype));
+    return rl::rng::dtype_failure("poisson", "float16, bfloat16, float32 or float64", out->dtype);
+  RL_TRY(rl::rng::check_operand("poisson", "rate", rate, out));
+  RL_TRY(rl::rng::check_dtype_is("poisson", "rate", rate, out->dtype));
   rl::Box<2> box;
-  rl::drawing_order<2>({out, rate}, box);
+  rl::rng::drawing_order<2>({out, rate}, box);
   const int64_t (&steps)[2] = box.steps();
-  rl::LockedGenerator g(generator);
+  rl::rng::LockedGenerator g(generator);
   bool valid = true;
   double offender = 0;
   RL_DISPATCH_FLOAT(out->dtype, T, rl::walk(box, [&](char* const* at, int64_t n) {
                       for (int64_t i = 0; valid && i < n; ++i) {
                         const double value = static_cast<double>(
                             static_cast<rl::compute_type<T>>(*reinterpret_cast<const T*>(at[1] + i * steps[1])));
-                        valid = value >= 0 && value <= rl::kLargestRate;
+                        valid = value >= 0 && value <= rl::rng::kLargestRate;
                         if (!valid) {
                           offender = value;
                           return;
                         }
-                        const int64_t count = rl::sample_poisson(*g, value);
+                        const int64_t count = rl::rng::sample_poisson(*g, value);
                         *reinterpret_cast<T*>(at[0] + i * steps[0]) = T(static_cast<rl::compute_type<T>>(count));
                       }
                     }));
@@ -278,21 +278,21 @@ rl_status rl_random_poisson(rl_generator* generator, const rl_tensor* rate, cons
 rl_status rl_random_binomial(rl_generator* generator, const rl_tensor* count, const rl_tensor* prob,
                              const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("binomial", out));
+  RL_TRY(rl::rng::check_output("binomial", out));
   if (out->dtype != RL_FLOAT32 && out->dtype != RL_FLOAT64)
-    return rl::dtype_failure("binomial", "float32 or float64", out->dtype);
-  RL_TRY(rl::check_operand("binomial", "count", count, out));
-  RL_TRY(rl::check_operand("binomial", "prob", prob, out));
-  RL_TRY(rl::check_dtype_is("binomial", "count", count, out->dtype));
-  RL_TRY(rl::check_dtype_is("binomial", "prob", prob, out->dtype));
+    return rl::rng::dtype_failure("binomial", "float32 or float64", out->dtype);
+  RL_TRY(rl::rng::check_operand("binomial", "count", count, out));
+  RL_TRY(rl::rng::check_operand("binomial", "prob", prob, out));
+  RL_TRY(rl::rng::check_dtype_is("binomial", "count", count, out->dtype));
+  RL_TRY(rl::rng::check_dtype_is("binomial", "prob", prob, out->dtype));
   rl::Box<3> box;
-  rl::drawing_order<3>({out, count, prob}, box);
+  rl::rng::drawing_order<3>({out, count, prob}, box);
   const int64_t (&steps)[3] = box.steps();
-  rl::LockedGenerator g(generator);
+  rl::rng::LockedGenerator g(generator);
   const auto run = [&]<class T>(T) {
     rl::walk(box, [&](char* const* at, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
-        *reinterpret_cast<T*>(at[0] + i * steps[0]) = rl::sample_binomial<T>(
+        *reinterpret_cast<T*>(at[0] + i * steps[0]) = rl::rng::sample_binomial<T>(
             *g, *reinterpret_cast<const T*>(at[1] + i * steps[1]), *reinterpret_cast<const T*>(at[2] + i * steps[2]));
       }
     });
@@ -308,19 +308,19 @@ rl_status rl_random_binomial(rl_generator* generator, const rl_tensor* count, co
 
 rl_status rl_random_standard_gamma(rl_generator* generator, const rl_tensor* alpha, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("_standard_gamma", out));
+  RL_TRY(rl::rng::check_output("_standard_gamma", out));
   if (out->dtype != RL_FLOAT32 && out->dtype != RL_FLOAT64)
-    return rl::dtype_failure("_standard_gamma", "float32 or float64", out->dtype);
-  RL_TRY(rl::check_operand("_standard_gamma", "alpha", alpha, out));
-  RL_TRY(rl::check_dtype_is("_standard_gamma", "alpha", alpha, out->dtype));
+    return rl::rng::dtype_failure("_standard_gamma", "float32 or float64", out->dtype);
+  RL_TRY(rl::rng::check_operand("_standard_gamma", "alpha", alpha, out));
+  RL_TRY(rl::rng::check_dtype_is("_standard_gamma", "alpha", alpha, out->dtype));
   rl::Box<2> box;
-  rl::drawing_order<2>({out, alpha}, box);
+  rl::rng::drawing_order<2>({out, alpha}, box);
   const int64_t (&steps)[2] = box.steps();
-  rl::LockedGenerator g(generator);
+  rl::rng::LockedGenerator g(generator);
   const auto run = [&]<class T>(T smallest) {
     rl::walk(box, [&](char* const* at, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
-        const T sample = rl::sample_gamma<T>(*g, *reinterpret_cast<const T*>(at[1] + i * steps[1]));
+        const T sample = rl::rng::sample_gamma<T>(*g, *reinterpret_cast<const T*>(at[1] + i * steps[1]));
         // A sample that underflowed to zero would have no logarithm; a NaN becomes the smallest number too.
         *reinterpret_cast<T*>(at[0] + i * steps[0]) = sample > smallest ? sample : smallest;
       }
@@ -337,11 +337,11 @@ rl_status rl_random_standard_gamma(rl_generator* generator, const rl_tensor* alp
 
 rl_status rl_random_multinomial(rl_generator* generator, const rl_tensor* weights, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("multinomial", out));
-  if (out->dtype != RL_INT64) return rl::dtype_failure("multinomial", "an out of int64", out->dtype);
+  RL_TRY(rl::rng::check_output("multinomial", out));
+  if (out->dtype != RL_INT64) return rl::rng::dtype_failure("multinomial", "an out of int64", out->dtype);
   if (!weights || !rl::is_float_dtype(weights->dtype))
-    return rl::dtype_failure("multinomial", "weights of float16, bfloat16, float32 or float64",
-                             weights ? weights->dtype : -1);
+    return rl::rng::dtype_failure("multinomial", "weights of float16, bfloat16, float32 or float64",
+                                  weights ? weights->dtype : -1);
   if (weights->ndim < 1 || weights->ndim > 2 || out->ndim != weights->ndim ||
       (weights->ndim == 2 && out->shape[0] != weights->shape[0]))
     return rl::fail(
@@ -354,8 +354,8 @@ rl_status rl_random_multinomial(rl_generator* generator, const rl_tensor* weight
     return rl::fail(RL_RUNTIME_ERROR,
                     "multinomial: there is no class to sample; expected at least one, got weights of shape %s",
                     rl::shape_text(weights));
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_FLOAT(weights->dtype, T, return rl::multinomial<T>(*g, *weights, *out));
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_FLOAT(weights->dtype, T, return rl::rng::multinomial<T>(*g, *weights, *out));
   return RL_OK;
   RL_GUARD_END
 }
@@ -363,13 +363,13 @@ rl_status rl_random_multinomial(rl_generator* generator, const rl_tensor* weight
 rl_status rl_random_rrelu(rl_generator* generator, double lower, double upper, const rl_tensor* input,
                           const rl_tensor* noise, const rl_tensor* out) {
   RL_GUARD_BEGIN
-  RL_TRY(rl::check_output("rrelu", out));
+  RL_TRY(rl::rng::check_output("rrelu", out));
   if (!rl::is_float_dtype(out->dtype))
-    return rl::dtype_failure("rrelu", "float16, bfloat16, float32 or float64", out->dtype);
-  RL_TRY(rl::check_output("rrelu", noise));
-  RL_TRY(rl::check_operand("rrelu", "input", input, out));
-  RL_TRY(rl::check_dtype_is("rrelu", "input", input, out->dtype));
-  RL_TRY(rl::check_dtype_is("rrelu", "noise", noise, out->dtype));
+    return rl::rng::dtype_failure("rrelu", "float16, bfloat16, float32 or float64", out->dtype);
+  RL_TRY(rl::rng::check_output("rrelu", noise));
+  RL_TRY(rl::rng::check_operand("rrelu", "input", input, out));
+  RL_TRY(rl::rng::check_dtype_is("rrelu", "input", input, out->dtype));
+  RL_TRY(rl::rng::check_dtype_is("rrelu", "noise", noise, out->dtype));
   if (!rl::same_shape(*input, *out) || !rl::same_shape(*noise, *out))
     return rl::fail(RL_VALUE_ERROR, "rrelu: the shapes differ; expected one shape, got input %s, noise %s and out %s",
                     rl::shape_text(input), rl::shape_text(noise), rl::shape_text(out));
@@ -377,8 +377,8 @@ rl_status rl_random_rrelu(rl_generator* generator, double lower, double upper, c
     return rl::fail(RL_RUNTIME_ERROR,
                     "rrelu: no range of slopes; expected finite lower <= upper, got lower=%g and upper=%g", lower,
                     upper);
-  rl::LockedGenerator g(generator);
-  RL_DISPATCH_FLOAT(out->dtype, T, rl::rrelu<T>(*g, lower, upper, *input, *noise, *out));
+  rl::rng::LockedGenerator g(generator);
+  RL_DISPATCH_FLOAT(out->dtype, T, rl::rng::rrelu<T>(*g, lower, upper, *input, *noise, *out));
   return RL_OK;
   RL_GUARD_END
 }
