@@ -235,6 +235,7 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
         n->edges[n->edge_count] = recording ? gradient_edge(t) : Edge{nullptr, 0};
         n->edge_count++;
       }
+    n->sequence = next_sequence();  // younger than the nodes that were just made for stale views
     Py is_tensor_arg(need(PyTuple_New(count)));
     for (Py_ssize_t i = 0; i < count; i++)
       PyTuple_SET_ITEM(is_tensor_arg.get(), i, PyBool_FromLong(as_tensor(PyTuple_GET_ITEM(args, i)) != nullptr));
@@ -299,6 +300,8 @@ PyObject* delayed_error(PyObject*, PyObject* args) {
     for (Py_ssize_t i = 0; i < count; i++) {
       PyObject* o = PyTuple_GET_ITEM(tensors, i);
       Tensor* t = as_tensor(o);
+      if (t) needs_grad(t);
+      n->sequence = next_sequence();
       n->edges[i] = t ? gradient_edge(t) : Edge{nullptr, 0};
       n->edge_count++;
       auto index = static_cast<uint32_t>(i);
@@ -359,7 +362,7 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
     bool tensor_input = PyTuple_GET_ITEM(f->tensor_inputs, i) == Py_True;
     if (!tensor_input) {
       RL_CHECK(o == Py_None, Runtime,
-               "function %s returned a gradient different from None at position %zd, but the corresponding forward input was not a "
+               "function %s returned a gradient different than None at position %zd, but the corresponding forward input was not a "
                "Variable",
                node_name(n).c_str(), i + 1);
       continue;

@@ -16,7 +16,12 @@ std::string short_name(PyTypeObject* type) {
   return dot ? dot + 1 : type->tp_name;
 }
 
-PyObject* get_name(PyObject* self, PyObject*) { return PyUnicode_FromString(node_name(node_of(self)).c_str()); }
+// PyTorch's names of these two have a namespace, and programs look for them.
+PyObject* get_name(PyObject* self, PyObject*) {
+  Node* n = node_of(self);
+  bool built_in = n->kind == NodeKind::Accumulate || n->kind == NodeKind::CopySlices;
+  return PyUnicode_FromString(((built_in ? "torch::autograd::" : "") + node_name(n)).c_str());
+}
 
 PyObject* node_repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", node_name(node_of(self)).c_str(), self); }
 

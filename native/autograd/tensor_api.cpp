@@ -79,7 +79,7 @@ void switch_requires_grad(Tensor* t, bool on) {
 
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded_set([&] {
-    RL_CHECK(value && PyBool_Check(value), Type, "requires_grad must be a bool, got %s", value ? Py_TYPE(value)->tp_name : "del");
+    RL_CHECK(value && PyBool_Check(value), Runtime, "requires_grad must be a bool, got %s", value ? Py_TYPE(value)->tp_name : "del");
     Tensor* t = tensor_of(self);
     bool on = value == Py_True;
     RL_CHECK(!grad_fn_of(t), Runtime, "you can only change requires_grad flags of leaf variables.%s",
