@@ -16,6 +16,23 @@ bool is_line(const rl_tensor& t, int dtype, int64_t n) {
 
 int64_t& at(const rl_tensor& t, int64_t i) { return static_cast<int64_t*>(t.data)[i * t.strides[0]]; }
 
+// flags[i] = line[order[i]] differs from line[order[i - 1]], for single elements.
+template <class T>
+void flag_elements(const char* line, int64_t step, const rl_tensor* order, int64_t begin, int64_t end, uint8_t* flags,
+                   int64_t flags_step) {
+  using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+  const auto load = [&](int64_t i) {
+    return *reinterpret_cast<const Stored*>(line + (order == nullptr ? i : at(*order, i)) * step);
+  };
+  Stored before = load(begin > 0 ? begin - 1 : 0);
+  for (int64_t i = begin; i < end; ++i) {
+    const Stored here = load(i);
+    flags[i * flags_step] =
+        std::is_same_v<T, bool> ? convert<bool>(here) != convert<bool>(before) : differs(here, before);
+    before = here;
+  }
+}
+
 template <class T>
 bool slices_differ(const Box<1>& box, int64_t a, int64_t b) {
   using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
@@ -179,13 +196,17 @@ rl_status rl_run_flags(const rl_tensor* src, int32_t dim, const rl_tensor* order
   const auto offset = [&](int64_t i) { return (order == nullptr ? i : rl::at(*order, i)) * step; };
   uint8_t* const out = static_cast<uint8_t*>(flags->data);
   RL_DISPATCH_ALL(src->dtype, T, {
-    rl::parallel_for(n, std::max<int64_t>(1, rl::kBlockElements / std::max<int64_t>(1, box.count)),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t i = begin; i < end; ++i) {
-                         out[i * flags->strides[0]] = i == 0 || rl::slices_differ<T>(box, offset(i - 1), offset(i));
-                       }
-                     });
+    const int64_t block = std::max<int64_t>(1, rl::kBlockElements / std::max<int64_t>(1, box.count));
+    rl::parallel_for(n, block, [&](int64_t begin, int64_t end) {
+      if (box.count == 1) {
+        rl::flag_elements<T>(box.data[0], step, order, begin, end, out, flags->strides[0]);
+        return;
+      }
+      for (int64_t i = std::max<int64_t>(begin, 1); i < end; ++i)
+        out[i * flags->strides[0]] = rl::slices_differ<T>(box, offset(i - 1), offset(i));
+    });
   });
+  if (n > 0) out[0] = 1;
   return RL_OK;
 }
 

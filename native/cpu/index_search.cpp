@@ -30,14 +30,19 @@ struct Sequence {
   const char* sorter;
   int64_t sorter_step;
   template <class T>
+  bool dense() const {
+    return sorter == nullptr && step == static_cast<int64_t>(sizeof(T));
+  }
+  template <class T, bool kDense>
   inline compute_type<T> at(int64_t i) const {
+    if constexpr (kDense) return load_value<T>(data + i * static_cast<int64_t>(sizeof(T)));
     if (sorter != nullptr) i = *reinterpret_cast<const int64_t*>(sorter + i * sorter_step);
     return load_value<T>(data + i * step);
   }
 };
 
 // result[lane] = how many leading elements `before` holds for, given that it holds for a prefix.
-template <class T, class Before>
+template <class T, bool kDense, class Before>
 inline void search_lanes(const Sequence& sequence, const compute_type<T>* values, int64_t lanes, int64_t* result,
                          const Before& before) {
   for (int64_t lane = 0; lane < lanes; ++lane) result[lane] = 0;
@@ -46,15 +51,17 @@ inline void search_lanes(const Sequence& sequence, const compute_type<T>* values
   while (length > 1) {
     const int64_t half = length / 2;
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      const int64_t next = result[lane] + half;
-      result[lane] = before(sequence.at<T>(next - 1), values[lane]) ? next : result[lane];
+      // Arithmetic, not a branch: which way a search goes cannot be foretold.
+      const int64_t forward = before(sequence.at<T, kDense>(result[lane] + half - 1), values[lane]);
+      result[lane] += half & -forward;
     }
     length -= half;
   }
-  for (int64_t lane = 0; lane < lanes; ++lane) result[lane] += before(sequence.at<T>(result[lane]), values[lane]);
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    result[lane] += before(sequence.at<T, kDense>(result[lane]), values[lane]);
 }
 
-template <class T, class Before, class Write>
+template <class T, bool kDense, class Before, class Write>
 inline void search_run(const Sequence& sequence, const char* values, int64_t step, int64_t n, const Before& before,
                        const Write& write) {
   compute_type<T> lanes[kLanes];
@@ -62,17 +69,17 @@ inline void search_run(const Sequence& sequence, const char* values, int64_t ste
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = load_value<T>(values + (i + lane) * step);
-    search_lanes<T>(sequence, lanes, kLanes, result, before);
+    search_lanes<T, kDense>(sequence, lanes, kLanes, result, before);
     for (int64_t lane = 0; lane < kLanes; ++lane) write(i + lane, result[lane], lanes[lane]);
   }
   for (; i < n; ++i) {
     lanes[0] = load_value<T>(values + i * step);
-    search_lanes<T>(sequence, lanes, 1, result, before);
+    search_lanes<T, kDense>(sequence, lanes, 1, result, before);
     write(i, result[0], lanes[0]);
   }
 }
 
-template <class T>
+template <class T, bool kDense>
 void searchsorted_run(const Sequence& sequence, const char* values, int64_t step, int64_t n, bool right, char* out,
                       int64_t step_out, bool wide) {
   const auto write = [&](int64_t i, int64_t result, compute_type<T>) {
@@ -84,9 +91,9 @@ void searchsorted_run(const Sequence& sequence, const char* values, int64_t step
   };
   using C = compute_type<T>;
   if (right) {
-    search_run<T>(sequence, values, step, n, [](C element, C value) { return !(element > value); }, write);
+    search_run<T, kDense>(sequence, values, step, n, [](C element, C value) { return !(element > value); }, write);
   } else {
-    search_run<T>(sequence, values, step, n, [](C element, C value) { return !(element >= value); }, write);
+    search_run<T, kDense>(sequence, values, step, n, [](C element, C value) { return !(element >= value); }, write);
   }
 }
 
@@ -95,10 +102,10 @@ void isin_run(const Sequence& sequence, const char* values, int64_t step, int64_
               int64_t step_out) {
   using C = compute_type<T>;
   const auto write = [&](int64_t i, int64_t result, C value) {
-    const bool found = result < sequence.n && sequence.at<T>(result) == value;
+    const bool found = result < sequence.n && sequence.at<T, false>(result) == value;
     *reinterpret_cast<uint8_t*>(out + i * step_out) = found != invert;
   };
-  search_run<T>(sequence, values, step, n, [](C element, C value) { return element < value; }, write);
+  search_run<T, false>(sequence, values, step, n, [](C element, C value) { return element < value; }, write);
 }
 
 rl_status check_sorter(const rl_tensor& sorter, int64_t n) {
@@ -160,8 +167,9 @@ rl_status rl_searchsorted(const rl_tensor* sequence, const rl_tensor* values, co
         for (int64_t i = 0; i < run; i += group) {
           const rl::Sequence row{p[2] + i * steps[2], step, n, sorter == nullptr ? nullptr : p[3] + i * steps[3],
                                  sorter_step};
-          rl::searchsorted_run<T>(row, p[0] + i * steps[0], steps[0], group, right != 0, p[1] + i * steps[1], steps[1],
-                                  out->dtype == RL_INT64);
+          const auto search = row.dense<T>() ? rl::searchsorted_run<T, true> : rl::searchsorted_run<T, false>;
+          search(row, p[0] + i * steps[0], steps[0], group, right != 0, p[1] + i * steps[1], steps[1],
+                 out->dtype == RL_INT64);
         }
       });
     });
