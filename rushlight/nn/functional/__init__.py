@@ -71,7 +71,7 @@ def __getattr__(name: str) -> Any:
         if file is not None:
             value = getattr(importlib.import_module(f"{__name__}.{file}"), name)
         elif name in _OPERATIONS:
-            value = getattr(rushlight, name)
+            value = getattr(rushlight, name, None) or _C.private_operation(name)
         elif name in _FILES:
             value = importlib.import_module(f"{__name__}.{name}")
         else:

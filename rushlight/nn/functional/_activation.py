@@ -7,6 +7,8 @@ import warnings
 import rushlight
 from rushlight import Tensor
 
+from . import _ops
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -37,29 +39,29 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """x limited to [min_val, max_val]. ValueError when min_val > max_val."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
-    return rushlight.hardtanh_(input, min_val, max_val) if inplace else rushlight.hardtanh(input, min_val, max_val)
+    return _ops.hardtanh_(input, min_val, max_val) if inplace else _ops.hardtanh(input, min_val, max_val)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a * sigmoid(b), with a and b the two halves of the input along ``dim``. RuntimeError for a 0-dim input."""
     if input.dim() == 0:
         raise RuntimeError("glu: expected at least 1 dimension to split, got a 0-dim tensor")
-    return rushlight.glu(input, dim)
+    return _ops.glu(input, dim)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * relu6(x + 3) / 6 elementwise."""
-    return rushlight.hardswish_(input) if inplace else rushlight.hardswish(input)
+    return _ops.hardswish_(input) if inplace else _ops.hardswish(input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """relu6(x + 3) / 6 elementwise."""
-    return rushlight.hardsigmoid_(input) if inplace else rushlight.hardsigmoid(input)
+    return _ops.hardsigmoid_(input) if inplace else _ops.hardsigmoid(input)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
-    return rushlight.elu_(input, alpha) if inplace else rushlight.elu(input, alpha)
+    return _ops.elu_(input, alpha) if inplace else _ops.elu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -74,7 +76,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, negative_slope * x elsewhere."""
-    return rushlight.leaky_relu_(input, negative_slope) if inplace else rushlight.leaky_relu(input, negative_slope)
+    return _ops.leaky_relu_(input, negative_slope) if inplace else _ops.leaky_relu(input, negative_slope)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -92,7 +94,7 @@ def rrelu(
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x), with ``approximate='tanh'`` by its tanh approximation."""
-    return rushlight.gelu(input, approximate=approximate)
+    return _ops.gelu(input, approximate=approximate)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -102,7 +104,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved by lambd towards 0, and 0 where \\|x\\| <= lambd."""
-    return rushlight.softshrink(input, lambd)
+    return _ops.softshrink(input, lambd)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -117,12 +119,12 @@ def softsign(input: Tensor) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(beta * x)) / beta, and x where beta * x > threshold."""
-    return rushlight.softplus(input, beta, threshold)
+    return _ops.softplus(input, beta, threshold)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) elementwise."""
-    return rushlight.log_sigmoid(input)
+    return _ops.log_sigmoid(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -137,12 +139,12 @@ def tanh(input: Tensor) -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x) elementwise."""
-    return rushlight.silu_(input) if inplace else rushlight.silu(input)
+    return _ops.silu_(input) if inplace else _ops.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)) elementwise."""
-    return rushlight.mish_(input) if inplace else rushlight.mish(input)
+    return _ops.mish_(input) if inplace else _ops.mish(input)
 
 
 def _softmax_dim(name: str, ndim: int, stacklevel: int) -> int:

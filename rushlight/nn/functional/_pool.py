@@ -7,6 +7,8 @@ import math
 import rushlight
 from rushlight import Tensor
 
+from . import _ops
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -73,7 +75,7 @@ def max_pool2d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Like :func:`max_pool2d`, and where in the input plane (row by row) the maxima stand."""
-    out, index = rushlight.max_pool2d_with_indices(
+    out, index = _ops.max_pool2d_with_indices(
         input, kernel_size, _stride(kernel_size, stride), padding, dilation, ceil_mode
     )
     return out, index
@@ -104,7 +106,7 @@ def max_pool3d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Like :func:`max_pool3d`, and where in the input volume the maxima stand."""
-    out, index = rushlight.max_pool3d_with_indices(
+    out, index = _ops.max_pool3d_with_indices(
         input, kernel_size, _stride(kernel_size, stride), padding, dilation, ceil_mode
     )
     return out, index
@@ -143,12 +145,12 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     Shapes: (N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W').
     """
-    return rushlight.adaptive_avg_pool2d(input, _output_size("adaptive_avg_pool2d", output_size, input, 2))
+    return _ops.adaptive_avg_pool2d(input, _output_size("adaptive_avg_pool2d", output_size, input, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows chosen so that the result has ``output_size``. Shapes: (N, C, D, H, W) or without N."""
-    return rushlight.adaptive_avg_pool3d(input, _output_size("adaptive_avg_pool3d", output_size, input, 3))
+    return _ops.adaptive_avg_pool3d(input, _output_size("adaptive_avg_pool3d", output_size, input, 3))
 
 
 def adaptive_max_pool1d_with_indices(
@@ -170,7 +172,7 @@ def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Like :func:`adaptive_max_pool2d`, and where the maxima stand."""
-    out, index = rushlight.adaptive_max_pool2d(input, _output_size("adaptive_max_pool2d", output_size, input, 2))
+    out, index = _ops.adaptive_max_pool2d(input, _output_size("adaptive_max_pool2d", output_size, input, 2))
     return out, index
 
 
@@ -184,7 +186,7 @@ def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Like :func:`adaptive_max_pool3d`, and where the maxima stand."""
-    out, index = rushlight.adaptive_max_pool3d(input, _output_size("adaptive_max_pool3d", output_size, input, 3))
+    out, index = _ops.adaptive_max_pool3d(input, _output_size("adaptive_max_pool3d", output_size, input, 3))
     return out, index
 
 
@@ -212,13 +214,13 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = N
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p). Shapes: (N, C, H, W) or (C, H, W)."""
-    out = rushlight.avg_pool2d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
+    out = _ops.avg_pool2d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
     return _root_of_sum("lp_pool2d", out, norm_type, math.prod(_tuple(kernel_size, 2)))
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p). Shapes: (N, C, D, H, W) or without N."""
-    out = rushlight.avg_pool3d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
+    out = _ops.avg_pool3d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
     return _root_of_sum("lp_pool3d", out, norm_type, math.prod(_tuple(kernel_size, 3)))
 
 
