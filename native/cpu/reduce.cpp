@@ -533,7 +533,8 @@ rl_status rl_prod(const rl_tensor* in, const rl_tensor* out) {
   if (tile != rl::kTileInt64) return rl::run(real, in, out, tile);
   Spec integer = real;
   integer.identity[0] = rl::bit_cast<double>(int64_t{1});
-  return rl::run(integer, in, out, tile, out->dtype == RL_BOOL ? rl::reduce_load_table().load_truth[in->dtype] : nullptr);
+  return rl::run(integer, in, out, tile,
+                 out->dtype == RL_BOOL ? rl::reduce_load_table().load_truth[in->dtype] : nullptr);
 }
 
 rl_status rl_mean(const rl_tensor* in, const rl_tensor* out) {

@@ -620,7 +620,9 @@ struct LogSumExp {
       const T best = Extreme<T, Greatest, Plain>::of_run(x + i, size);
       const T shift = finite_or_zero(best);
       T exps[kBlock];
-      for (int64_t k = 0; k < size; ++k) exps[k] = fast_exp(x[i + k] - shift);
+      for_vectors<T>(size, [&](int64_t k, int lanes) {
+        store_lanes(exps + k, lanes, vector_exp(load_lanes(x + i + k, lanes, T(0)) - shift));
+      });
       Vector<double> lanes[kAccumulators] = {};
       accumulate_wide(lanes, exps, size, 0.0, [](Vector<double> a, Vector<double> v) { return a + v; });
       const double part[2] = {static_cast<double>(best),

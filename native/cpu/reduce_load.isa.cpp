@@ -70,7 +70,8 @@ void load_tile(void* tile, const void* data, int64_t rows, int64_t columns, int6
 }
 
 // float32 without conversion. Short runs, which lie one after another, are transposed in registers.
-void load_floats(void* tile, const void* data, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+void load_floats(void* tile, const void* data, int64_t rows, int64_t columns, int64_t row_stride,
+                 int64_t column_stride) {
   if (row_stride != 1 || rows < 4 || rows > kFewRows || columns < 4) {
     load_tile<float, ConvertTo<float, float>>(tile, data, rows, columns, row_stride, column_stride);
     return;
@@ -86,8 +87,10 @@ void load_floats(void* tile, const void* data, int64_t rows, int64_t columns, in
       const int64_t row = r + 4 <= rows ? r : rows - 4;
       Quad q[4];
       for (int64_t k = 0; k < 4; ++k) std::memcpy(&q[k], in + (column + k) * column_stride + row, sizeof(Quad));
-      const Quad a = __builtin_shuffle(q[0], q[1], Mask{0, 4, 1, 5}), b = __builtin_shuffle(q[2], q[3], Mask{0, 4, 1, 5});
-      const Quad c = __builtin_shuffle(q[0], q[1], Mask{2, 6, 3, 7}), d = __builtin_shuffle(q[2], q[3], Mask{2, 6, 3, 7});
+      const Quad a = __builtin_shuffle(q[0], q[1], Mask{0, 4, 1, 5}),
+                 b = __builtin_shuffle(q[2], q[3], Mask{0, 4, 1, 5});
+      const Quad c = __builtin_shuffle(q[0], q[1], Mask{2, 6, 3, 7}),
+                 d = __builtin_shuffle(q[2], q[3], Mask{2, 6, 3, 7});
       q[0] = __builtin_shuffle(a, b, Mask{0, 1, 4, 5});
       q[1] = __builtin_shuffle(a, b, Mask{2, 3, 6, 7});
       q[2] = __builtin_shuffle(c, d, Mask{0, 1, 4, 5});
@@ -104,8 +107,10 @@ constexpr void fill_loads(ReduceLoadTable& table, int dtype) {
   table.load_complex[dtype] = load_tile<From, ComplexOf<From>>;
   if constexpr (!is_complex_v<From>) {
     table.load[dtype][kTileInt64] = load_tile<From, ConvertTo<int64_t, From>>;
-    if constexpr (std::is_same_v<From, float>) table.load[dtype][kTileFloat] = load_floats;
-    else table.load[dtype][kTileFloat] = load_tile<From, ConvertTo<float, From>>;
+    if constexpr (std::is_same_v<From, float>)
+      table.load[dtype][kTileFloat] = load_floats;
+    else
+      table.load[dtype][kTileFloat] = load_tile<From, ConvertTo<float, From>>;
     table.load[dtype][kTileDouble] = load_tile<From, ConvertTo<double, From>>;
   }
 }

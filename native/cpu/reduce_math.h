@@ -5,7 +5,7 @@
 // applied in two factors so that subnormal results are rounded once. Errors stay under 1 ulp.
 #pragma once
 
-#include "core/dtype.h"
+#include "cpu/reduce_simd.h"
 
 namespace rl {
 namespace {
@@ -62,6 +62,87 @@ RL_INLINE double multiply_add(double a, double b, double c) { return a * b + c; 
   const uint64_t power = bit_cast<uint64_t>(shifted) - bit_cast<uint64_t>(magic) + 4096;
   const uint64_t half = power >> 1;
   return y * bit_cast<double>((half - 2048 + 1023) << 52) * bit_cast<double>((power - half - 2048 + 1023) << 52);
+}
+
+// The same on vectors, for loops written with them.
+#if defined(__AVX512F__)
+RL_INLINE Vector<float> vector_fma(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return (Vector<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+RL_INLINE Vector<double> vector_fma(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return (Vector<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+RL_INLINE Vector<float> vector_scale(Vector<float> y, Vector<float> shifted, float magic) {
+  return (Vector<float>)_mm512_scalef_ps((__m512)y, (__m512)(shifted - magic));
+}
+RL_INLINE Vector<double> vector_scale(Vector<double> y, Vector<double> shifted, double magic) {
+  return (Vector<double>)_mm512_scalef_pd((__m512d)y, (__m512d)(shifted - magic));
+}
+#else
+#if defined(__FMA__) && defined(__AVX__)
+RL_INLINE Vector<float> vector_fma(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return (Vector<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+RL_INLINE Vector<double> vector_fma(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return (Vector<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+#else
+template <class V>
+RL_INLINE V vector_fma(V a, V b, V c) {
+  return a * b + c;
+}
+#endif
+RL_INLINE Vector<float> vector_scale(Vector<float> y, Vector<float> shifted, float magic) {
+  typedef Vector<int32_t> Bits;
+  const Bits power = (Bits)shifted - bit_cast<int32_t>(magic), half = power >> 1;
+  return y * (Vector<float>)((half + 127) << 23) * (Vector<float>)((power - half + 127) << 23);
+}
+RL_INLINE Vector<double> vector_scale(Vector<double> y, Vector<double> shifted, double magic) {
+  typedef Vector<uint64_t> Bits;
+  const Bits power = (Bits)shifted - bit_cast<uint64_t>(magic) + 4096, half = power >> 1;
+  return y * (Vector<double>)((half - 1025) << 52) * (Vector<double>)((power - half - 1025) << 52);
+}
+#endif
+
+[[maybe_unused]] RL_INLINE Vector<float> vector_exp(Vector<float> x) {
+  using V = Vector<float>;
+  const float magic = 0x1.8p23f;
+  x = x > 89.0f ? V{} + 89.0f : x;
+  x = x < -104.5f ? V{} - 104.5f : x;
+  const V shifted = vector_fma(x, splat(0x1.715476p+0f), splat(magic));
+  const V n = shifted - magic;
+  V r = vector_fma(n, splat(-0x1.62e4p-1f), x);
+  r = vector_fma(n, splat(-0x1.7f7d1cp-20f), r);
+  V q = splat(0x1.a124f6p-13f);
+  q = vector_fma(q, r, splat(0x1.6d432ap-10f));
+  q = vector_fma(q, r, splat(0x1.1110e0p-7f));
+  q = vector_fma(q, r, splat(0x1.5554eap-5f));
+  q = vector_fma(q, r, splat(0x1.555556p-3f));
+  q = vector_fma(q, r, splat(0.5f));
+  return vector_scale(1.0f + vector_fma(r * r, q, r), shifted, magic);
+}
+
+[[maybe_unused]] RL_INLINE Vector<double> vector_exp(Vector<double> x) {
+  using V = Vector<double>;
+  const double magic = 0x1.8p52;
+  x = x > 710.0 ? V{} + 710.0 : x;
+  x = x < -746.0 ? V{} - 746.0 : x;
+  const V shifted = vector_fma(x, splat(0x1.71547652b82fep+0), splat(magic));
+  const V n = shifted - magic;
+  V r = vector_fma(n, splat(-0x1.62e42fefa3800p-1), x);
+  r = vector_fma(n, splat(-0x1.ef35793c76730p-45), r);
+  V q = splat(0x1.1f73059b2800fp-29);
+  q = vector_fma(q, r, splat(0x1.af4ded8bc133cp-26));
+  q = vector_fma(q, r, splat(0x1.27e4db634dd1cp-22));
+  q = vector_fma(q, r, splat(0x1.71de022fa2b45p-19));
+  q = vector_fma(q, r, splat(0x1.a01a01a6d8e3bp-16));
+  q = vector_fma(q, r, splat(0x1.a01a01abe89b8p-13));
+  q = vector_fma(q, r, splat(0x1.6c16c16c162d3p-10));
+  q = vector_fma(q, r, splat(0x1.11111111100dap-7));
+  q = vector_fma(q, r, splat(0x1.5555555555556p-5));
+  q = vector_fma(q, r, splat(0x1.5555555555557p-3));
+  q = vector_fma(q, r, splat(0.5));
+  return vector_scale(1.0 + vector_fma(r * r, q, r), shifted, magic);
 }
 
 }  // namespace

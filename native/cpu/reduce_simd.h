@@ -90,6 +90,39 @@ RL_INLINE Vector<T> load_part(const T* p, int n, T fill) {
 #endif
 }
 
+template <class T>
+RL_INLINE void store_part(T* p, int n, Vector<T> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), (__m512)v);
+  else
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), (__m512d)v);
+#else
+  T buffer[kWidth<T>];
+  store(buffer, v);
+  for (int i = 0; i < n; ++i) p[i] = buffer[i];
+#endif
+}
+
+// body(first, lanes) for each vector of a run; lanes is the width but for the last.
+template <class T, class Body>
+RL_INLINE void for_vectors(int64_t n, Body body) {
+  int64_t i = 0;
+  for (; i + kWidth<T> <= n; i += kWidth<T>) body(i, kWidth<T>);
+  if (i < n) body(i, static_cast<int>(n - i));
+}
+template <class T>
+RL_INLINE Vector<T> load_lanes(const T* p, int lanes, T fill) {
+  return lanes == kWidth<T> ? load(p) : load_part(p, lanes, fill);
+}
+template <class T>
+RL_INLINE void store_lanes(T* p, int lanes, Vector<T> v) {
+  if (lanes == kWidth<T>)
+    store(p, v);
+  else
+    store_part(p, lanes, v);
+}
+
 // kWidth<double> elements as doubles.
 RL_INLINE Vector<double> load_wide(const double* p) { return load(p); }
 RL_INLINE Vector<double> load_wide(const float* p) {

@@ -38,7 +38,8 @@ ScanType scan_type(int dtype) {
 // Calls body(first element, lines, line_step, step) for tasks that cover all lines of [outer, n, inner].
 template <class Body>
 void for_lines(const AroundDim& around, Body body) {
-  const int64_t n = around.n > 0 ? around.n : 1;
+  if (around.outer * around.n * around.inner == 0) return;
+  const int64_t n = around.n;
   if (around.inner == 1) {
     const int64_t lines = kBlock / n < 8 ? 8 : kBlock / n;
     parallel_for(around.outer, lines,

@@ -6,8 +6,7 @@
 namespace rl {
 namespace {
 
-constexpr int64_t kStrip = 256;     // lines side by side in memory, one vector operation after another
-constexpr int64_t kInterleave = 8;  // lines far apart, whose chains of additions overlap
+constexpr int64_t kStrip = 256;  // lines of one pass
 
 // float32 adds up in double.
 template <class T>
@@ -50,9 +49,9 @@ struct Times {
   }
 };
 
-// `Lines` lines at once, or `lines` of them when Lines is 0.
+// Lines side by side in memory: `Lines` of them, or `lines` when Lines is 0.
 template <class T, class Op, int Lines>
-RL_INLINE void scan_lines(const T* in, T* out, int64_t lines, int64_t n, int64_t line_step, int64_t step) {
+RL_INLINE void scan_columns(const T* in, T* out, int64_t lines, int64_t n, int64_t step) {
   using A = typename RunningType<T>::type;
   const int64_t count = Lines > 0 ? Lines : lines;
   A running[Lines > 0 ? Lines : kStrip];
@@ -62,9 +61,37 @@ RL_INLINE void scan_lines(const T* in, T* out, int64_t lines, int64_t n, int64_t
     T* y = out + r * step;
 #pragma GCC ivdep
     for (int64_t j = 0; j < count; ++j) {
-      running[j] = Op::step(running[j], static_cast<A>(x[j * line_step]));
-      y[j * line_step] = static_cast<T>(running[j]);
+      running[j] = Op::step(running[j], static_cast<A>(x[j]));
+      y[j] = static_cast<T>(running[j]);
     }
+  }
+}
+
+// One line whose elements are `step` apart. Sums go four elements at a time, so that only one addition in four waits
+// for the one before; products do not, since their parts could leave the range that the whole stays in.
+template <class T, class Op>
+RL_INLINE void scan_line(const T* x, T* y, int64_t n, int64_t step) {
+  using A = typename RunningType<T>::type;
+  A running = Op::template start<A>();
+  int64_t r = 0;
+  if constexpr (std::is_same_v<Op, Plus>) {
+    for (; r + 4 <= n; r += 4) {
+      const T* from = x + r * step;
+      T* to = y + r * step;
+      const A a = static_cast<A>(from[0]);
+      const A b = Op::step(a, static_cast<A>(from[step]));
+      const A c = Op::step(b, static_cast<A>(from[2 * step]));
+      const A d = Op::step(c, static_cast<A>(from[3 * step]));
+      to[0] = static_cast<T>(Op::step(running, a));
+      to[step] = static_cast<T>(Op::step(running, b));
+      to[2 * step] = static_cast<T>(Op::step(running, c));
+      running = Op::step(running, d);
+      to[3 * step] = static_cast<T>(running);
+    }
+  }
+  for (; r < n; ++r) {
+    running = Op::step(running, static_cast<A>(x[r * step]));
+    y[r * step] = static_cast<T>(running);
   }
 }
 
@@ -73,15 +100,17 @@ void scan(const void* in_data, void* out_data, int64_t lines, int64_t n, int64_t
   const T* in = static_cast<const T*>(in_data);
   T* out = static_cast<T*>(out_data);
   int64_t j = 0;
-  if (line_step == 1) {
-    for (; j + 64 <= lines; j += 64) scan_lines<T, Op, 64>(in + j, out + j, 64, n, 1, step);
-    if (j < lines) scan_lines<T, Op, 0>(in + j, out + j, lines - j, n, 1, step);
+  if (line_step == 1 && lines > 1) {
+    for (; j + 64 <= lines; j += 64) scan_columns<T, Op, 64>(in + j, out + j, 64, n, step);
+    if (j < lines) scan_columns<T, Op, 0>(in + j, out + j, lines - j, n, step);
     return;
   }
-  for (; j + kInterleave <= lines; j += kInterleave) {
-    scan_lines<T, Op, kInterleave>(in + j * line_step, out + j * line_step, kInterleave, n, line_step, step);
+  for (; j < lines; ++j) {
+    if (step == 1)
+      scan_line<T, Op>(in + j * line_step, out + j * line_step, n, 1);
+    else
+      scan_line<T, Op>(in + j * line_step, out + j * line_step, n, step);
   }
-  for (; j < lines; ++j) scan_lines<T, Op, 1>(in + j * line_step, out + j * line_step, 1, n, line_step, step);
 }
 
 struct Above {
