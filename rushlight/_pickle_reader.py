@@ -222,6 +222,9 @@ class Reader:
         return piece
 
     def _line(self) -> str:
+        return self._raw_line().decode("utf-8", "surrogatepass")
+
+    def _raw_line(self) -> bytes:
         # Lines occur in protocol 0 and in names; none of them is long.
         at = self.position
         while True:
@@ -234,7 +237,7 @@ class Reader:
             at += 256
         line = bytes(self._data[self.position : at + end])
         self.position = at + end + 1
-        return line.decode("utf-8", "surrogatepass")
+        return line
 
     def _int(self, size: int, signed: bool = False) -> int:
         return int.from_bytes(self._take(size), "little", signed=signed)
@@ -457,10 +460,10 @@ class Reader:
         return data if self._encoding == "bytes" else data.decode(self._encoding)
 
     def _string_line(self) -> None:
-        line = self._line()
-        if len(line) < 2 or line[0] != line[-1] or line[0] not in "\"'":
+        line = self._raw_line()
+        if len(line) < 2 or line[0] != line[-1] or line[:1] not in (b'"', b"'"):
             raise self._fail("damaged: a string without its quotes")
-        self._push(self._python2_text(codecs.escape_decode(line[1:-1].encode("latin-1"))[0]))
+        self._push(self._python2_text(codecs.escape_decode(line[1:-1])[0]))
 
     def _stop(self) -> None:
         if len(self._stack) != 1 or self._marks:
@@ -517,7 +520,7 @@ def _handlers() -> list[Callable[[Reader], None]]:
         "S": lambda r: r._string_line(),
         "T": lambda r: r._push(r._python2_text(bytes(r._take(r._int(4, signed=True))))),
         "U": lambda r: r._push(r._python2_text(bytes(r._take(r._int(1))))),
-        "V": lambda r: r._push(codecs.raw_unicode_escape_decode(r._line().encode("latin-1"))[0]),
+        "V": lambda r: r._push(str(r._raw_line(), "raw-unicode-escape")),
         "X": lambda r: r._push(r._text(r._int(4))),
         0x8C: lambda r: r._push(r._text(r._int(1))),
         0x8D: lambda r: r._push(r._text(r._int(8))),
