@@ -27,6 +27,9 @@ void node_release(Node* node);
 // Called before an in-place operation when grad mode is on; `will_record` tells that a differentiable input requires grad.
 void check_inplace(Tensor* self, const Op& op, bool will_record);
 
+// After an in-place operation without a derivative (fill_, normal_, eq_ ...) in grad mode: the gradient of the old value is zero.
+void record_overwrite(Tensor* self, const Op& op);
+
 // Called for each result of a view operation, recording or not: sets creation and view_version.
 void mark_view(Tensor* view, bool multi_output);
 

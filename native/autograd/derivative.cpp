@@ -5,20 +5,6 @@
 
 namespace rl {
 
-namespace {
-
-PyObject* trace_module() {
-  static PyObject* module = nullptr;
-  if (!module) module = need(PyImport_ImportModule("rushlight.ops._trace"));
-  return module;
-}
-
-int64_t as_int(PyObject* o) {
-  int64_t v = PyLong_AsLongLong(o);
-  if (v == -1 && PyErr_Occurred()) throw PythonError();
-  return v;
-}
-
 // "max_pool2d" -> "MaxPool2DBackward0"; the number counts the overloads that come before.
 std::string backward_name(const Op& op) {
   std::string name;
@@ -35,6 +21,20 @@ std::string backward_name(const Op& op) {
   for (int i = op.index - 1; i >= 0 && !std::strcmp(op_table[i].name, op.name); i--)
     number += op_table[i].differentiable_mask != 0;
   return name + "Backward" + std::to_string(number);
+}
+
+namespace {
+
+PyObject* trace_module() {
+  static PyObject* module = nullptr;
+  if (!module) module = need(PyImport_ImportModule("rushlight.ops._trace"));
+  return module;
+}
+
+int64_t as_int(PyObject* o) {
+  int64_t v = PyLong_AsLongLong(o);
+  if (v == -1 && PyErr_Occurred()) throw PythonError();
+  return v;
 }
 
 Source read_source(const Op& op, Derivative& d, Formula& f, PyObject* item) {
@@ -264,6 +264,7 @@ bool holds(const Guard& g, const Value* parameters) {
     case Guard::NotNone: return !v.is_none();
     case Guard::IsTensor: return v.is_tensor();
     case Guard::IsNumber: return v.is_scalar();
+    case Guard::SameKind: return v.tag == g.value.tag;
     case Guard::TensorShape:
       return v.is_tensor() && static_cast<size_t>(v.tensor->ndim()) == g.ints.size() &&
              !std::memcmp(v.tensor->shape(), g.ints.data(), g.ints.size() * sizeof(int64_t));
@@ -363,7 +364,7 @@ void read_program(PyObject* instructions, PyObject* results, Program& p) {
 void read_guards(PyObject* guards, Variant& v) {
   static const std::map<std::string, Guard::Property> names = {
       {"equal", Guard::Equal},       {"none", Guard::IsNone},        {"not none", Guard::NotNone},
-      {"number", Guard::IsNumber},
+      {"number", Guard::IsNumber},   {"kind", Guard::SameKind},
       {"tensor", Guard::IsTensor},   {"shape", Guard::TensorShape},  {"dtype", Guard::TensorDType}};
   for (Py_ssize_t i = 0; i < PyList_Size(guards); i++) {
     PyObject* item = PyList_GetItem(guards, i);  // (property, parameter, value)

@@ -39,7 +39,7 @@ struct Program {
 };
 // What a trace assumed: that this property of a parameter has this value.
 struct Guard {
-  enum Property : uint8_t { Equal, IsNone, NotNone, TensorShape, TensorDType, IsTensor, IsNumber } property;
+  enum Property : uint8_t { Equal, IsNone, NotNone, TensorShape, TensorDType, IsTensor, IsNumber, SameKind } property;
   uint16_t parameter;
   Value value;
   std::vector<int64_t> ints;
@@ -74,6 +74,7 @@ struct Derivative {
 
 // Loads the record at the first use; throws when the derivative cannot be read.
 const Derivative& derivative_of(const Op& op);
+std::string backward_name(const Op& op);  // "MulBackward0"
 // Finds or makes the node type of this name.
 PyTypeObject* node_type_named(const std::string& name);
 

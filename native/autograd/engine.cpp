@@ -441,6 +441,9 @@ void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* nee
     case NodeKind::CopySlices:
     case NodeKind::AsStrided: apply_slices(n, grads, results, needed); return;
     case NodeKind::Function: apply_function(n, grads, results, needed); return;
+    case NodeKind::Overwrite:
+      if (needed[0] && grads[0]) results[0] = zeros_for(n->edges[0].node->outputs[n->edges[0].index]).take();
+      return;
     case NodeKind::Error: {
       const char* message = n->extras && n->extras->name ? PyUnicode_AsUTF8(n->extras->name) : nullptr;
       throw_error(ErrorKind::Runtime, "%s", message ? message : "this result has no derivative");

@@ -122,7 +122,7 @@ void unknown_output(Node* n, uint32_t i) {
   OutputInfo& o = n->outputs[i];
   o.dtype = RL_FLOAT32;
   o.device = 0;
-  o.differentiable = false;
+  o.differentiable = o.is_tensor = false;
   o.ndim = 0;
 }
 
@@ -340,7 +340,7 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
   for (uint32_t i = 0; i < n->output_count; i++) {
     PyObject* o = tensor_or_none(grads[i]);
     TensorRef zeros;
-    if (!grads[i] && f->materialize_grads && n->outputs[i].differentiable) {
+    if (!grads[i] && f->materialize_grads && n->outputs[i].is_tensor) {
       zeros = zeros_for(n->outputs[i]);
       o = zeros->object();
     }
@@ -370,7 +370,7 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
     uint32_t e = edge++;
     if (o == Py_None) continue;
     Tensor* t = as_tensor(o);
-    RL_CHECK(t, Type, "function %s: expected Variable or None (got %s) as the gradient at position %zd", node_name(n).c_str(),
+    RL_CHECK(t, Runtime, "function %s: expected Variable or None (got %s) as the gradient at position %zd", node_name(n).c_str(),
              Py_TYPE(o)->tp_name, i + 1);
     if (!needed[e]) continue;
     retain(t);

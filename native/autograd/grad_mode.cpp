@@ -198,6 +198,8 @@ PyObject* set_grad_enabled(PyObject*, PyObject* mode) {
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "True when operations are recorded in this thread."},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "True inside inference_mode in this thread."},
+    {"_is_grad_enabled", is_grad_enabled, METH_NOARGS, "The same as is_grad_enabled."},
+    {"_is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "The same as is_inference_mode_enabled."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, "Switches recording on or off in this thread."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -233,7 +233,7 @@ void set_output_info(Node* n, uint32_t index, const Tensor* t) {
   OutputInfo& o = n->outputs[index];
   o.dtype = t->desc.dtype;
   o.device = t->desc.device;
-  o.differentiable = true;
+  o.differentiable = o.is_tensor = true;
   o.ndim = t->ndim();
   int64_t* shape = o.inline_shape;
   if (RL_UNLIKELY(o.ndim > kInlineDims)) shape = o.heap_shape = allocate<int64_t>(static_cast<size_t>(o.ndim));

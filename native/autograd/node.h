@@ -16,6 +16,7 @@ enum class NodeKind : uint8_t {
   Function,    // backward of a Python autograd.Function
   CopySlices,  // an in-place write to a view, seen from the base
   AsStrided,   // a view, seen from its base after an in-place write
+  Overwrite,   // an in-place write without a derivative: zeros
   Error,       // raises: a result that has no derivative
 };
 
@@ -38,6 +39,7 @@ struct Saved {
 struct OutputInfo {
   uint8_t dtype, device;
   bool differentiable;
+  bool is_tensor;
   int32_t ndim;
   union {
     int64_t inline_shape[kInlineDims];

@@ -326,7 +326,7 @@ void no_result(Node* n, uint32_t index) {
   OutputInfo& o = n->outputs[index];
   o.dtype = RL_FLOAT32;
   o.device = 0;
-  o.differentiable = false;
+  o.differentiable = o.is_tensor = false;
   o.ndim = 0;
 }
 

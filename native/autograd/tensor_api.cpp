@@ -9,7 +9,16 @@ namespace {
 
 // ---------------------------------------------------------------- attributes
 
-PyObject* get_grad(PyObject* self, void*) { return Py_NewRef(tensor_or_none(tensor_of(self)->grad)); }
+PyObject* get_grad(PyObject* self, void*) {
+  Tensor* t = tensor_of(self);
+  if (RL_UNLIKELY(!t->grad && t->grad_fn && !t->retains_grad) &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Backward does not fill it in; call "
+                   ".retain_grad() on the tensor first if you want it",
+                   1) < 0)
+    return nullptr;
+  return Py_NewRef(tensor_or_none(t->grad));
+}
 
 void assign_grad(Tensor* t, PyObject* value) {
   Tensor* grad = nullptr;

@@ -1,5 +1,5 @@
 // Views and in-place writes: PyTorch's rules for which writes autograd can follow, and the nodes that follow them.
-#include "node.h"
+#include "derivative.h"
 
 namespace rl {
 
@@ -119,6 +119,17 @@ void rebase_history(Tensor* self, Node* fn, int self_edge) {
   set_grad_fn(base, n.get(), 0);
   self->view_version = self->storage->version - 1;  // stale: its node is made from the base's
   refresh_view(self);
+}
+
+void record_overwrite(Tensor* self, const Op& op) {
+  if (!needs_grad(self) || !is_differentiable(self->dtype())) return;
+  NodeRef n = node_new(NodeKind::Overwrite, node_type_named(backward_name(op)), 1, 0, 1);
+  capture_line(n.get());
+  n->edges[0] = gradient_edge(self);
+  n->edge_count = 1;
+  set_output_info(n.get(), 0, self);
+  n->output_count = 1;
+  rebase_history(self, n.get(), 0);
 }
 
 // ---------------------------------------------------------------- backward

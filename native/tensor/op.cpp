@@ -257,6 +257,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
       results[0] = Value::of(args[0].tensor);
     }
   }
+  if (RL_UNLIKELY(writes) && recording) record_overwrite(args[0].tensor, op);
   if (RL_UNLIKELY(!recording && (op.flags & kView))) {
     for (int i = 0; i < op.result_count; i++) {
       if (results[i].tag == Tag::Tensor && results[i].tensor->base) mark_view(results[i].tensor, op.flags & kMultiView);

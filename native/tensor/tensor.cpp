@@ -450,6 +450,7 @@ TensorRef view_dtype(Tensor* self, DType dtype, const Dims& shape, const Dims& s
   Tensor* base = self->base ? self->base : self;
   retain(base);
   t->base = base;
+  t->creation = self->creation;
   t->view_version = self->storage->version;
   return t;
 }
@@ -460,6 +461,7 @@ TensorRef make_view(Tensor* self, int ndim, const int64_t* shape, const int64_t*
   Tensor* base = self->base ? self->base : self;
   retain(base);
   t->base = base;
+  t->creation = self->creation;
   t->view_version = self->storage->version;
   return t;
 }

@@ -181,8 +181,9 @@ def _batched_grad(
 def __getattr__(name: str) -> Any:
     # Not needed by most programs: imported at first use.
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
-        from . import gradcheck as module
+        import importlib
 
+        module = importlib.import_module("rushlight.autograd.gradcheck")
         for n in ("gradgradcheck", "GradcheckError", "gradcheck"):
             globals()[n] = getattr(module, n)
         return globals()[name]

@@ -308,6 +308,7 @@ class ValueProxy(Proxy):
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
+        self._trace.guard("kind", self._operand[1], self._value)
         return type(self._value)
 
     def __getattr__(self, name: str) -> Any:
@@ -349,9 +350,9 @@ def _operand(argument: Argument, value: Any) -> Any:
         return value._operand if kind in ("Tensor", "Tensor|Scalar") else None
     if _is(value, ListProxy):
         return value._operand if kind.startswith("Tensor") and kind.endswith("[]") else None
-    if isinstance(value, _Tensor):
-        return None
     plain = _plain(value)
+    if isinstance(plain, _Tensor):
+        return None
     as_it_is = value._operand if _is(value, ValueProxy) else ("c", plain)
     number = isinstance(plain, (int, float, complex))
     if kind in ("Tensor", "Tensor|Scalar", "Scalar"):
