@@ -1,7 +1,7 @@
 """Pickles with tensors beside them: each storage is written once, and only the span of it that the tensors use.
 
-Names are PyTorch's, so that PyTorch reads the result. Python's own pickler in C insists that a name it writes can be
-imported, so this builds on the one in Python.
+Names are PyTorch's, so that PyTorch reads the result. Python's pickler in C insists that a name it writes can be
+imported, so what writes builds on the one in Python; the pass before, which only looks for tensors, uses the one in C.
 """
 
 from __future__ import annotations
@@ -114,8 +114,58 @@ class _Reference:
         self.span, self.dtype = span, dtype
 
 
+def _is_plain_tensor(obj: Any) -> bool:
+    """A tensor, unless its class has a way of its own to be pickled."""
+    kind = type(obj)
+    return isinstance(obj, rushlight.Tensor) and (
+        kind is rushlight.nn.Parameter or kind.__reduce_ex__ is rushlight.Tensor.__reduce_ex__
+    )
+
+
+def _extent(tensor: Any) -> tuple[int, int]:
+    """The bytes of its storage that a tensor without negative strides uses."""
+    itemsize = tensor.dtype.itemsize
+    begin = tensor.storage_offset() * itemsize
+    if tensor.numel() == 0:
+        return begin, begin
+    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return begin, begin + (1 + last) * itemsize
+
+
+class _Finder(pickle.Pickler):
+    """The first pass over an object: finds its tensors, and of their storages the spans."""
+
+    def __init__(self, protocol: int, spans: Spans) -> None:
+        super().__init__(io.BytesIO(), protocol)
+        self._spans = spans
+
+    def persistent_id(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind is rushlight.UntypedStorage:
+            self._spans.use(obj, None, 0, int(obj.nbytes()))
+        elif kind is TypedStorage:
+            self._spans.use(obj.untyped(), obj.dtype, 0, obj.nbytes())
+        else:
+            return None
+        return "storage"
+
+    def reducer_override(self, obj: Any) -> Any:
+        if _is_plain_tensor(obj):
+            if obj.device.type != "meta":
+                tensor = self._spans.writable(obj)
+                self._spans.use(tensor.untyped_storage(), tensor.dtype, *_extent(tensor))
+            return _found, (getattr(obj, "__dict__", None),)
+        if isinstance(obj, (rushlight.dtype, rushlight.Size, rushlight.device)):
+            return _found, ()
+        return NotImplemented
+
+
+def _found(*parts: Any) -> None:
+    """What the first pass writes in place of a tensor."""
+
+
 class _Writer(pickle._Pickler):
-    """One pass over an object. The first finds the spans; the second writes a pickle that refers to them."""
+    """The second pass: writes a pickle that refers to the spans."""
 
     def __init__(self, file: IO[bytes], protocol: int, spans: Spans) -> None:
         super().__init__(file, protocol)
@@ -169,11 +219,7 @@ class _Writer(pickle._Pickler):
             return rushlight.Size, (tuple(obj),)
         if kind is rushlight.device:
             return rushlight.device, ((obj.type,) if obj.index is None else (obj.type, obj.index))
-        if isinstance(obj, rushlight.Tensor) and kind.__reduce_ex__ is rushlight.Tensor.__reduce_ex__:
-            return self._reduce_tensor(obj)
-        if kind is rushlight.nn.Parameter:
-            return self._reduce_tensor(obj)
-        return NotImplemented
+        return self._reduce_tensor(obj) if _is_plain_tensor(obj) else NotImplemented
 
     def _reduce_tensor(self, tensor: Any) -> tuple[Any, tuple[Any, ...]]:
         kind = type(tensor)
@@ -197,11 +243,7 @@ class _Writer(pickle._Pickler):
             return _REBUILD_META, (dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
         tensor = self._spans.writable(tensor)
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
-        begin = tensor.storage_offset() * dtype.itemsize
-        if tensor.numel() == 0:
-            end = begin
-        else:
-            end = begin + (1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))) * dtype.itemsize
+        begin, end = _extent(tensor)
         span = self._spans.use(tensor.untyped_storage(), dtype, begin, end)
         offset = max(0, begin - span.begin) // dtype.itemsize if tensor.numel() else 0
         if dtype == span.dtype:
@@ -212,7 +254,7 @@ class _Writer(pickle._Pickler):
 def dump(obj: Any, protocol: int) -> tuple[bytes, list[Span]]:
     """The pickle of `obj`, and the storages that it refers to by key."""
     spans = Spans()
-    _Writer(io.BytesIO(), protocol, spans).dump(obj)
+    _Finder(protocol, spans).dump(obj)
     spans.close()
     file = io.BytesIO()
     _Writer(file, protocol, spans).dump(obj)
