@@ -19,7 +19,8 @@ __all__ = [
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """The factor by which weights are scaled for a nonlinearity: 1 for linear and sigmoid, 5/3 for tanh, sqrt(2) for relu.
+    """The factor by which weights are scaled for a nonlinearity: 1 for linear and sigmoid, 5/3 for tanh, sqrt(2) for
+    relu.
 
     ``param`` is the negative slope of ``leaky_relu`` (0.01 by default). ValueError for an unknown name.
 
@@ -72,7 +73,8 @@ def trunc_normal_(
 
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            f"trunc_normal_: mean {mean} is more than 2 std from [{a}, {b}]; the distribution may be wrong", stacklevel=2
+            f"trunc_normal_: mean {mean} is more than 2 std from [{a}, {b}]; the distribution may be wrong",
+            stacklevel=2,
         )
     low, high = below((a - mean) / std), below((b - mean) / std)
     with rushlight.no_grad():
@@ -190,7 +192,8 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Fills with a (semi) orthogonal matrix times gain (Saxe et al. 2013), all dimensions but the first taken as columns.
+    """Fills with a (semi) orthogonal matrix times gain (Saxe et al. 2013), all dimensions but the first taken as
+    columns.
 
     ValueError for fewer than 2 dimensions.
     """

@@ -129,9 +129,32 @@ class UninitializedTensorMixin:
     """State and behaviour of a tensor whose shape is found out at the first forward."""
 
     _allowed_methods = frozenset(
-        ("__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short")
-        + ("int", "long", "cuda", "cpu", "to", "get_device", "_has_compatible_shallow_copy_type", "is_floating_point")
-        + ("bfloat16", "type", "clone", "detach", "requires_grad_", "_make_subclass")
+        (
+            "__hash__",
+            "size",
+            "copy_",
+            "is_complex",
+            "is_floating_point",
+            "half",
+            "float",
+            "double",
+            "char",
+            "short",
+            "int",
+            "long",
+            "cuda",
+            "cpu",
+            "to",
+            "get_device",
+            "_has_compatible_shallow_copy_type",
+            "is_floating_point",
+            "bfloat16",
+            "type",
+            "clone",
+            "detach",
+            "requires_grad_",
+            "_make_subclass",
+        )
     )
     cls_to_become: Any = None
 

@@ -28,7 +28,7 @@ _FILE_OF = {
 }
 _SUBMODULES = frozenset(("lr_scheduler", "swa_utils", *_FILE_OF.values()))
 
-__all__ = [*_FILE_OF, "lr_scheduler", "swa_utils"]  # noqa: PLE0604
+__all__ = [*_FILE_OF, "lr_scheduler", "swa_utils"]
 
 
 def __getattr__(name: str) -> Any:

@@ -78,7 +78,8 @@ class LRScheduler:
             for i, group in enumerate(optimizer.param_groups):
                 if "initial_lr" not in group:
                     raise KeyError(
-                        f"{type(self).__name__}: group {i} without 'initial_lr'; expected it when last_epoch is {last_epoch}"
+                        f"{type(self).__name__}: group {i} without 'initial_lr'; expected it when last_epoch is "
+                        f"{last_epoch}"
                     )
         self.base_lrs = [_copy(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
@@ -134,7 +135,7 @@ class LRScheduler:
                 values = self.get_lr() if closed is None else closed()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=False):
             set_setting(group, "lr", lr)
         self._last_lr = [_copy(group["lr"]) for group in self.optimizer.param_groups]
 

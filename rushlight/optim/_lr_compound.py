@@ -44,11 +44,16 @@ class SequentialLR(LRScheduler):
             if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"{name}: schedulers[{i}]; expected a schedule, got {type(scheduler).__name__}")
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{name}: schedulers[{i}]; ReduceLROnPlateau needs a metric and cannot be part of a sequence")
+                raise ValueError(
+                    f"{name}: schedulers[{i}]; ReduceLROnPlateau needs a metric and cannot be part of a sequence"
+                )
             if optimizer != scheduler.optimizer:
                 raise ValueError(f"{name}: schedulers[{i}]; expected a schedule of the given optimizer")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(f"{name}: milestones; expected {len(schedulers) - 1} for {len(schedulers)} schedules, got {len(milestones)}")
+            raise ValueError(
+                f"{name}: milestones; expected {len(schedulers) - 1} for {len(schedulers)} schedules, got "
+                f"{len(milestones)}"
+            )
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
@@ -99,7 +104,7 @@ def _compound_state(compound: Any) -> dict[str, Any]:
 
 def _load_compound_state(compound: Any, state_dict: dict[str, Any]) -> None:
     compound.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
-    for scheduler, state in zip(compound._schedulers, state_dict["_schedulers"]):
+    for scheduler, state in zip(compound._schedulers, state_dict["_schedulers"], strict=False):
         scheduler.load_state_dict(state)
 
 
@@ -115,7 +120,9 @@ class ChainedScheduler(LRScheduler):
             if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"{name}: schedulers[{i}]; expected a schedule, got {type(scheduler).__name__}")
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{name}: schedulers[{i}]; ReduceLROnPlateau needs a metric and cannot be part of a chain")
+                raise ValueError(
+                    f"{name}: schedulers[{i}]; ReduceLROnPlateau needs a metric and cannot be part of a chain"
+                )
             if optimizer != scheduler.optimizer:
                 raise ValueError(f"{name}: schedulers[{i}]; expected a schedule of the same optimizer as the others")
         self._schedulers = schedulers
@@ -187,7 +194,9 @@ class ReduceLROnPlateau(LRScheduler):
         if mode not in ("min", "max"):
             raise ValueError(f"{type(self).__name__}: unknown mode; expected 'min' or 'max', got {mode!r}")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"{type(self).__name__}: unknown threshold_mode; expected 'rel' or 'abs', got {threshold_mode!r}")
+            raise ValueError(
+                f"{type(self).__name__}: unknown threshold_mode; expected 'rel' or 'abs', got {threshold_mode!r}"
+            )
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode = mode
         self.threshold = threshold
@@ -224,7 +233,7 @@ class ReduceLROnPlateau(LRScheduler):
                     f"{len(self.min_lrs)} (groups were added)"
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
+        for group, least in zip(groups, self.min_lrs, strict=False):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
@@ -303,7 +312,7 @@ class CyclicLR(_MomentumCycle):
         self.optimizer = optimizer
         base_lrs = _per_group(name, "base_lr", base_lr, optimizer)
         if last_epoch == -1:
-            for lr, group in zip(base_lrs, optimizer.param_groups):
+            for lr, group in zip(base_lrs, optimizer.param_groups, strict=False):
                 set_setting(group, "lr", lr)
         self.max_lrs = _per_group(name, "max_lr", max_lr, optimizer)
         up = float(step_size_up)
@@ -325,7 +334,9 @@ class CyclicLR(_MomentumCycle):
             self.base_momentums = _per_group(name, "base_momentum", base_momentum, optimizer)
             self.max_momentums = _per_group(name, "max_momentum", max_momentum, optimizer)
             if last_epoch == -1:
-                for high, low, group in zip(self.max_momentums, self.base_momentums, optimizer.param_groups):
+                for high, low, group in zip(
+                    self.max_momentums, self.base_momentums, optimizer.param_groups, strict=False
+                ):
                     self._set_momentum(group, high)
                     group["max_momentum"] = high
                     group["base_momentum"] = low
@@ -352,9 +363,11 @@ class CyclicLR(_MomentumCycle):
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        lrs = [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
+        lrs = [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=False)]
         if self.cycle_momentum:
-            for low, high, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups):
+            for low, high, group in zip(
+                self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=False
+            ):
                 self._set_momentum(group, high - (high - low) * height * scale)
         return lrs
 
@@ -362,9 +375,7 @@ class CyclicLR(_MomentumCycle):
         """Everything but the optimizer; of a callable object its attributes, of a function nothing."""
         state = super().state_dict()
         fn = state.pop("_scale_fn_custom")
-        state["_scale_fn_custom"] = (
-            None if fn is None or isinstance(fn, types.FunctionType) else fn.__dict__.copy()
-        )
+        state["_scale_fn_custom"] = None if fn is None or isinstance(fn, types.FunctionType) else fn.__dict__.copy()
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -378,11 +389,10 @@ class CyclicLR(_MomentumCycle):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that starts again after T_0 epochs, then after T_0 * T_mult, and so on (Loshchilov and Hutter 2016)."""
+    """Cosine annealing that starts again after T_0 epochs, then after T_0 * T_mult, and so on (Loshchilov and Hutter
+    2016)."""
 
-    def __init__(
-        self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         name = type(self).__name__
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"{name}: T_0; expected a positive int, got {T_0}")
@@ -427,7 +437,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
-            for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
+            for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=False):
                 set_setting(group, "lr", lr)
         finally:
             self._get_lr_called_within_step = False
@@ -495,7 +505,9 @@ class OneCycleLR(_MomentumCycle):
                 "end_momentum": momentum[1],
             }
 
-        rise = phase(float(pct_start * self.total_steps) - 1, ("initial_lr", "max_lr"), ("max_momentum", "base_momentum"))
+        rise = phase(
+            float(pct_start * self.total_steps) - 1, ("initial_lr", "max_lr"), ("max_momentum", "base_momentum")
+        )
         if three_phase:
             middle = float(2 * pct_start * self.total_steps) - 2
             self._schedule_phases = [
@@ -511,7 +523,7 @@ class OneCycleLR(_MomentumCycle):
         self._anneal_func_type = anneal_strategy
         max_lrs = _per_group(name, "max_lr", max_lr, optimizer)
         if last_epoch == -1:
-            for group, high in zip(optimizer.param_groups, max_lrs):
+            for group, high in zip(optimizer.param_groups, max_lrs, strict=False):
                 group["initial_lr"] = high / div_factor
                 group["max_lr"] = high
                 group["min_lr"] = group["initial_lr"] / final_div_factor
@@ -521,7 +533,7 @@ class OneCycleLR(_MomentumCycle):
             highs = _per_group(name, "max_momentum", max_momentum, optimizer)
             lows = _per_group(name, "base_momentum", base_momentum, optimizer)
             if last_epoch == -1:
-                for high, low, group in zip(highs, lows, optimizer.param_groups):
+                for high, low, group in zip(highs, lows, optimizer.param_groups, strict=False):
                     self._set_momentum(group, high)
                     group["max_momentum"] = high
                     group["base_momentum"] = low

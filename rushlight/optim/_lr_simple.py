@@ -54,13 +54,13 @@ class LambdaLR(LRScheduler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes back what :meth:`state_dict` returned; functions stay those given to the constructor."""
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
-        for fn, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
+        for fn, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if attributes is not None:
                 fn.__dict__.update(attributes)
 
     def get_lr(self) -> list[Any]:
         self._warn_get_lr()
-        return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs)]
+        return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=False)]
 
 
 class MultiplicativeLR(LambdaLR):
@@ -70,7 +70,7 @@ class MultiplicativeLR(LambdaLR):
         self._warn_get_lr()
         if self._is_initial:
             return self._lrs()
-        return [lr * fn(self.last_epoch) for fn, lr in zip(self.lr_lambdas, self._lrs())]
+        return [lr * fn(self.last_epoch) for fn, lr in zip(self.lr_lambdas, self._lrs(), strict=False)]
 
 
 class StepLR(LRScheduler):
@@ -113,9 +113,7 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """lr = initial_lr * factor for the first ``total_iters`` epochs. ValueError for a factor outside [0, 1]."""
 
-    def __init__(
-        self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError(f"ConstantLR: factor; expected a number in [0, 1], got {factor}")
         self.factor = factor
@@ -229,7 +227,8 @@ class CosineAnnealingLR(LRScheduler):
             return self._get_closed_form_lr()
         if (epoch - 1 - period) % (2 * period) == 0:
             return [
-                lr + (base - low) * (1 - math.cos(math.pi / period)) / 2 for base, lr in zip(self.base_lrs, self._lrs())
+                lr + (base - low) * (1 - math.cos(math.pi / period)) / 2
+                for base, lr in zip(self.base_lrs, self._lrs(), strict=False)
             ]
         ratio = (1 + math.cos(math.pi * epoch / period)) / (1 + math.cos(math.pi * (epoch - 1) / period))
         return [ratio * (lr - low) + low for lr in self._lrs()]

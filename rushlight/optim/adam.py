@@ -30,16 +30,16 @@ _KEYS = ("step", "exp_avg", "exp_avg_sq")
 _KEYS_AMSGRAD = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 # _adam_step(params, grads, steps, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or None, lr, beta1, beta2, eps, weight_decay,
-# maximize, decoupled): one update of all of them, the steps counted up. False, and nothing changed, for tensors it is not
-# made for (complex, mixed dtypes, other devices).
+# maximize, decoupled): one update of all of them, the steps counted up. False, and nothing changed, for tensors it is
+# not made for (complex, mixed dtypes, other devices).
 _native_step: Any = getattr(_C, "_adam_step", None)
 
 
 class Adam(Optimizer):
     """Adam (Kingma and Ba 2014).
 
-    m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p moves by -lr * m' / (sqrt(v') + eps), where m' and v'
-    are m and v divided by 1 - beta^t.
+    m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p moves by -lr * m' / (sqrt(v') + eps), where m'
+    and v' are m and v divided by 1 - beta^t.
 
     Args:
         lr, betas, eps: as above; lr may be a tensor of one element.
@@ -85,7 +85,9 @@ class Adam(Optimizer):
         for i in (0, 1):
             if isinstance(betas[i], Tensor):
                 if foreach and not capturable:
-                    raise ValueError(f"{name}: betas[{i}] as a Tensor with foreach=True; expected capturable=True as well")
+                    raise ValueError(
+                        f"{name}: betas[{i}] as a Tensor with foreach=True; expected capturable=True as well"
+                    )
                 if betas[i].numel() != 1:
                     raise ValueError(f"{name}: betas[{i}]; expected one element, got shape {list(betas[i].shape)}")
         check_flags(name, foreach, fused, differentiable)

@@ -16,7 +16,8 @@ __all__ = ["Adamax"]
 
 
 class Adamax(Optimizer):
-    """Adam with the infinity norm (Kingma and Ba 2014): u = max(beta2 u, \\|g\\| + eps), p moves by -lr / (1 - beta1^t) * m / u.
+    """Adam with the infinity norm (Kingma and Ba 2014): u = max(beta2 u, \\|g\\| + eps), p moves by -lr / (1 -
+    beta1^t) * m / u.
 
     Arguments as :class:`Adam`.
     """

@@ -121,7 +121,8 @@ class LBFGS(Optimizer):
 
     Args:
         lr: factor of the steps.
-        max_iter, max_eval: iterations and evaluations of the closure per step (max_eval is max_iter * 5 / 4 by default).
+        max_iter, max_eval: iterations and evaluations of the closure per step (max_eval is max_iter * 5 / 4 by
+            default).
         tolerance_grad, tolerance_change: stop when the largest gradient, or the change, is below.
         line_search_fn: None or "strong_wolfe".
     """
@@ -171,7 +172,10 @@ class LBFGS(Optimizer):
             offset += n
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Up to max_iter iterations. The closure clears gradients, computes the loss, runs backward and returns the loss."""
+        """Up to max_iter iterations.
+
+        The closure clears gradients, computes the loss, runs backward and returns the loss.
+        """
         if closure is None:
             raise TypeError("LBFGS.step: expected a closure that computes the loss again, got None")
         with rushlight.no_grad():
@@ -244,7 +248,7 @@ class LBFGS(Optimizer):
                     self._move(size, direction)
                     value = float(loss_again())
                     g = self._flat_gradient()
-                    for p, old in zip(self._params, at):
+                    for p, old in zip(self._params, at, strict=False):
                         p.copy_(old)
                     return value, g
 

@@ -12,7 +12,7 @@ from rushlight.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
@@ -34,7 +34,8 @@ _global_step_post_hooks: dict[int, Any] = {}
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls ``hook(optimizer, args, kwargs)`` before every step of every optimizer; a result replaces (args, kwargs)."""
+    """Calls ``hook(optimizer, args, kwargs)`` before every step of every optimizer; a result replaces (args,
+    kwargs)."""
     return _register_global(_global_step_pre_hooks, hook)
 
 
@@ -55,7 +56,10 @@ def _register_global(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
 
 
 def _wrap_class_step(cls: Any) -> None:
-    """Makes ``cls.step`` run the global hooks. Only done once such a hook exists: without one a step costs nothing more."""
+    """Makes ``cls.step`` run the global hooks.
+
+    Only done once such a hook exists: without one a step costs nothing more.
+    """
     step = cls.__dict__.get("step")
     if step is None or getattr(step, "_runs_global_hooks", False):
         return
@@ -85,14 +89,16 @@ def _run_pre_hooks(optimizer: Any, hooks: dict[int, Any], args: Any, kwargs: Any
         if replaced is not None:
             if not (isinstance(replaced, tuple) and len(replaced) == 2):
                 raise RuntimeError(
-                    f"step pre-hook: result of the wrong form; expected None or a tuple (args, kwargs), got {replaced!r}"
+                    "step pre-hook: result of the wrong form; expected None or a tuple (args, kwargs), got "
+                    f"{replaced!r}"
                 )
             args, kwargs = replaced
     return args, kwargs
 
 
 def _python_gather(params: list[Any], state: Any, keys: tuple[str, ...]) -> Any:
-    """The parameters that have a gradient, their gradients and, per key, their state; None when some state is missing."""
+    """The parameters that have a gradient, their gradients and, per key, their state; None when some state is
+    missing."""
     chosen, grads = [], []
     kept: list[list[Any]] = [[] for _ in keys]
     for p in params:
@@ -105,7 +111,7 @@ def _python_gather(params: list[Any], state: Any, keys: tuple[str, ...]) -> Any:
             s = state.get(p)
             if s is None:
                 return None
-            for key, values in zip(keys, kept):
+            for key, values in zip(keys, kept, strict=False):
                 value = s.get(key)
                 if value is None:
                     return None
@@ -121,7 +127,8 @@ class Optimizer:
     """Base class of all optimizers: parameter groups, state, hooks, saving and loading.
 
     Args:
-        params: an iterable of tensors, of ``(name, tensor)`` pairs, or of dicts that define groups with settings of their own.
+        params: an iterable of tensors, of ``(name, tensor)`` pairs, or of dicts that define groups with settings of
+            their own.
         defaults: settings used by groups that do not give them.
 
     A subclass defines ``step``. Raises TypeError and ValueError for parameters that cannot be optimized.
@@ -138,8 +145,8 @@ class Optimizer:
         self._init_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
-                f"{type(self).__name__}: params of the wrong type; expected an iterable of Tensors or dicts, got a single "
-                f"Tensor; write [tensor]"
+                f"{type(self).__name__}: params of the wrong type; expected an iterable of Tensors or dicts, got a "
+                f"single Tensor; write [tensor]"
             )
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -224,8 +231,8 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group: a dict with "params" (a tensor, or a list of tensors or of (name, tensor) pairs) and settings.
 
-        Raises TypeError when it is no dict or holds something else, ValueError for a tensor that is not a leaf or stands
-        in another group already.
+        Raises TypeError when it is no dict or holds something else, ValueError for a tensor that is not a leaf or
+        stands in another group already.
         """
         name = type(self).__name__
         if not isinstance(param_group, dict):
@@ -250,8 +257,8 @@ class Optimizer:
                 raise TypeError(f"{name}: parameter of the wrong type; expected a Tensor, got {type(p).__name__}")
             if not differentiable and not (p.is_leaf or p.retains_grad):
                 raise ValueError(
-                    f"{name}: parameter of shape {list(p.shape)} is not a leaf; expected a tensor that is not the result of a "
-                    "computation"
+                    f"{name}: parameter of shape {list(p.shape)} is not a leaf; expected a tensor that is not the "
+                    "result of a computation"
                 )
         for key, default in self.defaults.items():
             if default is required and key not in param_group:
@@ -296,7 +303,8 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what :meth:`state_dict` returned; the tensors are converted to dtype and device of their parameters.
+        """Takes back what :meth:`state_dict` returned; the tensors are converted to dtype and device of their
+        parameters.
 
         ValueError when groups differ in number or size.
         """
@@ -309,14 +317,15 @@ class Optimizer:
         mine, saved = self.param_groups, [dict(g) for g in state_dict["param_groups"]]
         if len(mine) != len(saved):
             raise ValueError(f"{name}.load_state_dict: expected {len(mine)} parameter groups, got {len(saved)}")
-        for i, (own, other) in enumerate(zip(mine, saved)):
+        for i, (own, other) in enumerate(zip(mine, saved, strict=False)):
             if len(own["params"]) != len(other["params"]):
                 raise ValueError(
-                    f"{name}.load_state_dict: group {i}; expected {len(own['params'])} parameters, got {len(other['params'])}"
+                    f"{name}.load_state_dict: group {i}; expected {len(own['params'])} parameters, got "
+                    f"{len(other['params'])}"
                 )
         place: dict[Any, tuple[Any, dict[str, Any]]] = {}
-        for own, other in zip(mine, saved):
-            for p, key in zip(own["params"], other["params"]):
+        for own, other in zip(mine, saved, strict=False):
+            for p, key in zip(own["params"], other["params"], strict=False):
                 place[key] = (p, other)
         state: Any = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -326,7 +335,7 @@ class Optimizer:
             else:
                 state[key] = value
         groups = []
-        for own, other in zip(mine, saved):
+        for own, other in zip(mine, saved, strict=False):
             other["params"] = own["params"]
             if "param_names" in own and "param_names" not in other:
                 other["param_names"] = own["param_names"]
@@ -376,7 +385,9 @@ class Optimizer:
             if grad is None:
                 continue
             if grad.layout is not rushlight.strided:
-                raise RuntimeError(f"{type(self).__name__}: gradient of layout {grad.layout}; expected a dense gradient")
+                raise RuntimeError(
+                    f"{type(self).__name__}: gradient of layout {grad.layout}; expected a dense gradient"
+                )
             self._update(p, -grad if group.get("maximize", False) else grad, self.state[p], begin)
 
     def _settings(self, group: dict[str, Any]) -> Any:

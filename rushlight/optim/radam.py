@@ -82,9 +82,7 @@ class RAdam(Optimizer):
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * (beta2**step) / correction2
         if length > 5.0:
-            rectification = (
-                (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-            ) ** 0.5
+            rectification = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) ** 0.5
             root = square.sqrt()
             root = root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])
             p.add_(corrected * lr * (correction2**0.5 / root) * rectification, alpha=-1.0)

@@ -16,7 +16,8 @@ __all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
-    """Resilient backpropagation (Riedmiller and Braun 1993): step sizes of their own per element, from the signs of g alone.
+    """Resilient backpropagation (Riedmiller and Braun 1993): step sizes of their own per element, from the signs of g
+    alone.
 
     Args:
         lr: the first step size.

@@ -17,15 +17,17 @@ __all__ = ["SGD"]
 
 _KEYS = ("momentum_buffer",)
 
-# _sgd_step(params, grads, momentum_buffers or None, lr, momentum, dampening, weight_decay, nesterov, maximize): one update of
-# all of them. False, and nothing changed, for tensors it is not made for (complex, mixed dtypes, other devices).
+# _sgd_step(params, grads, momentum_buffers or None, lr, momentum, dampening, weight_decay, nesterov, maximize): one
+# update of all of them. False, and nothing changed, for tensors it is not made for (complex, mixed dtypes, other
+# devices).
 _native_step: Any = getattr(_C, "_sgd_step", None)
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum if wanted.
 
-    b = momentum b + (1 - dampening) g (b = g at first), and p moves by -lr * b; with nesterov by -lr * (g + momentum b).
+    b = momentum b + (1 - dampening) g (b = g at first), and p moves by -lr * b; with nesterov by -lr * (g + momentum
+    b).
 
     Args:
         lr, momentum, dampening, nesterov: as above; lr may be a tensor of one element.
@@ -123,11 +125,11 @@ class SGD(Optimizer):
             if p.grad is not None:
                 buffer = self.state[p].get("momentum_buffer")
                 kind = old if buffer is not None else new
-                for values, x in zip(kind, (p, p.grad, zeros_like(p) if buffer is None else buffer)):
+                for values, x in zip(kind, (p, p.grad, zeros_like(p) if buffer is None else buffer), strict=False):
                     values.append(x)
         if not _native_step(*new, settings[0], momentum, 0.0, *settings[3:]):
             return False
-        for p, buffer in zip(new[0], new[2]):
+        for p, buffer in zip(new[0], new[2], strict=False):
             self.state[p]["momentum_buffer"] = buffer
         if old[0] and not _native_step(*old, *settings):
             with rushlight.no_grad():

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn", "update_bn",
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
+    "update_bn",
 ]  # fmt: skip
 
 
@@ -35,7 +36,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
     def update(averages: Any, values: Any, count: Any) -> None:
         with rushlight.no_grad():
-            for average, value in zip(averages, values):
+            for average, value in zip(averages, values, strict=False):
                 if average.is_floating_point() or average.is_complex():
                     average.lerp_(value, 1 - decay)
                 else:
@@ -50,7 +51,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
     def update(averages: Any, values: Any, count: Any) -> None:
         with rushlight.no_grad():
             n = float(count)
-            for average, value in zip(averages, values):
+            for average, value in zip(averages, values, strict=False):
                 if average.is_floating_point() or average.is_complex():
                     average.lerp_(value, 1 / (n + 1))
                 else:
@@ -123,17 +124,17 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Takes the model's present parameters into the average."""
         averages = [a.detach() for a in self._members(self.module)]
-        values = [v.detach().to(a.device) for a, v in zip(averages, self._members(model))]
+        values = [v.detach().to(a.device) for a, v in zip(averages, self._members(model), strict=False)]
         if self.n_averaged == 0:
-            for a, v in zip(averages, values):
+            for a, v in zip(averages, values, strict=False):
                 a.copy_(v)
         elif self.avg_fn is not None:
-            for a, v in zip(averages, values):
+            for a, v in zip(averages, values, strict=False):
                 a.copy_(self.avg_fn(a, v, self.n_averaged.to(a.device)))
         else:
             (self.multi_avg_fn or get_swa_multi_avg_fn())(averages, values, self.n_averaged)
         if not self.use_buffers:
-            for a, v in zip(self.module.buffers(), model.buffers()):
+            for a, v in zip(self.module.buffers(), model.buffers(), strict=False):
                 a.detach().copy_(v.detach().to(a.device))
         self.n_averaged += 1
 
@@ -179,7 +180,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        for group, lr in zip(optimizer.param_groups, _per_group("SWALR", "swa_lr", swa_lr, optimizer)):
+        for group, lr in zip(optimizer.param_groups, _per_group("SWALR", "swa_lr", swa_lr, optimizer), strict=False):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"SWALR: unknown anneal_strategy; expected 'cos' or 'linear', got {anneal_strategy!r}")

@@ -104,8 +104,9 @@ class BackwardHook:
     """Puts two identity nodes around one call of a module, which see all its gradients at once.
 
     The output gate runs ``pre_hooks(module, grad_output)`` and keeps grad_output; the input gate then runs
-    ``hooks(module, grad_input, grad_output)``. When no input requires grad, the output gate runs both. Because the gates
-    are nodes of the tape, hooks see the gradient of the value at the border of the call, whatever happens to it later.
+    ``hooks(module, grad_input, grad_output)``. When no input requires grad, the output gate runs both. Because the
+    gates are nodes of the tape, hooks see the gradient of the value at the border of the call, whatever happens to it
+    later.
     """
 
     def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]) -> None:
@@ -171,7 +172,7 @@ class BackwardHook:
 
 def _spread(values: Any, positions: list[int], count: int) -> tuple[Any, ...]:
     full: list[Any] = [None] * count
-    for i, v in zip(positions, values):
+    for i, v in zip(positions, values, strict=False):
         full[i] = v
     return tuple(full)
 
@@ -181,7 +182,8 @@ def _checked(what: str, replaced: Any, count: int) -> tuple[Any, ...]:
         replaced = (replaced,)
     if len(replaced) != count:
         raise RuntimeError(
-            f"full backward hook: returned the wrong number of gradients for {what}; expected {count}, got {len(replaced)}"
+            f"full backward hook: returned the wrong number of gradients for {what}; expected {count}, got "
+            f"{len(replaced)}"
         )
     return replaced  # type: ignore[no-any-return]
 
@@ -197,7 +199,7 @@ def _gate(values: Any, on_backward: Any) -> tuple[list[Any], list[int]]:
     if not any(out[i].requires_grad for i in positions):
         return out, []
     results = _gate_function().apply(on_backward, *[out[i] for i in positions])
-    for i, r in zip(positions, results):
+    for i, r in zip(positions, results, strict=False):
         out[i] = r
     return out, positions
 

@@ -1,8 +1,8 @@
 """Layers, activations and losses as functions.
 
 A name is looked up at its first use, in this order, and then kept:
-1. an operation of the extension whose schema is the functional's own signature (``_C._nn``): then the functional *is* the
-   operation, without a Python frame around it;
+1. an operation of the extension whose schema is the functional's own signature (``_C._nn``): then the functional *is*
+   the operation, without a Python frame around it;
 2. a composition in one of the files here;
 3. an operation of the tensor namespace under the same name and signature.
 """
@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 # file -> the functionals in it; a test keeps this equal to the files' own __all__
 _FILES = {
     "_activation": (
-        "celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish "
-        "prelu relu relu6 rrelu selu sigmoid silu softmax softmin softplus softshrink softsign tanh tanhshrink threshold"
+        "celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid "
+        "mish prelu relu relu6 rrelu selu sigmoid silu softmax softmin softplus softshrink softsign tanh tanhshrink "
+        "threshold"
     ),
     "_dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
     "_embedding": "embedding embedding_bag one_hot",
     "_loss": (
-        "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy gaussian_nll_loss huber_loss kl_div l1_loss "
-        "linear_cross_entropy mse_loss nll_loss poisson_nll_loss smooth_l1_loss"
+        "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy gaussian_nll_loss huber_loss kl_div "
+        "l1_loss linear_cross_entropy mse_loss nll_loss poisson_nll_loss smooth_l1_loss"
     ),
     "_margin_loss": (
-        "cosine_embedding_loss ctc_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss multilabel_margin_loss "
+        "cosine_embedding_loss ctc_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
+        "multilabel_margin_loss "
         "multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss triplet_margin_with_distance_loss"
     ),
     "_norm": "batch_norm group_norm instance_norm layer_norm local_response_norm normalize rms_norm",
@@ -39,8 +41,8 @@ _FILES = {
         "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool1d_with_indices "
         "adaptive_max_pool2d adaptive_max_pool2d_with_indices adaptive_max_pool3d adaptive_max_pool3d_with_indices "
         "fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
-        "fractional_max_pool3d_with_indices lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices max_pool2d "
-        "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
+        "fractional_max_pool3d_with_indices lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices "
+        "max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
     ),
     "_attention": "multi_head_attention_forward scaled_dot_product_attention",
     "_distance": "cosine_similarity pairwise_distance",
@@ -51,17 +53,43 @@ _FILES = {
 
 # Operations of the tensor namespace that are functionals as they are.
 _OPERATIONS = frozenset(
-    (
-        "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc "
-        "conv_transpose1d conv_transpose2d conv_transpose3d elu_ grouped_mm hardtanh_ leaky_relu_ linear "
-        "native_channel_shuffle pdist pixel_shuffle pixel_unshuffle relu_ rrelu_ scaled_grouped_mm scaled_mm selu_ threshold_"
-    ).split()
+    [
+        "adaptive_avg_pool1d",
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "bilinear",
+        "celu_",
+        "channel_shuffle",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_tbc",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "elu_",
+        "grouped_mm",
+        "hardtanh_",
+        "leaky_relu_",
+        "linear",
+        "native_channel_shuffle",
+        "pdist",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "relu_",
+        "rrelu_",
+        "scaled_grouped_mm",
+        "scaled_mm",
+        "selu_",
+        "threshold_",
+    ]
 )
 
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 
 # the cells are reachable for modules, but PyTorch has them elsewhere
-__all__ = sorted({*_FILE_OF, *_OPERATIONS} - set(_FILES["_recurrent"].split()))  # noqa: PLE0605
+__all__ = sorted({*_FILE_OF, *_OPERATIONS} - set(_FILES["_recurrent"].split()))
 
 
 def __getattr__(name: str) -> Any:

@@ -49,7 +49,8 @@ def scaled_dot_product_attention(
     op = "scaled_dot_product_attention"
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(
-            f"{op}: expected at least 2 dimensions each, got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
+            f"{op}: expected at least 2 dimensions each, got {list(query.shape)}, {list(key.shape)} and "
+            f"{list(value.shape)}"
         )
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(f"{op}: expected one dtype, got {query.dtype}, {key.dtype} and {value.dtype}")
@@ -83,7 +84,9 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
-def _additive(op: str, mask: Tensor | None, name: str, dtype: Any, other: Any = None, other_name: str = "") -> Tensor | None:
+def _additive(
+    op: str, mask: Tensor | None, name: str, dtype: Any, other: Any = None, other_name: str = ""
+) -> Tensor | None:
     """A bool mask (True is left out) as numbers to add."""
     if mask is None:
         return None
@@ -124,7 +127,7 @@ def _project(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Te
         return linear(query, weight, bias).chunk(3, -1)
     ws = weight.chunk(3)
     bs = (None, None, None) if bias is None else bias.chunk(3)
-    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), ws, bs))
+    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), ws, bs, strict=False))
 
 
 def multi_head_attention_forward(
@@ -156,7 +159,8 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """What :class:`rushlight.nn.MultiheadAttention` computes, with its weights as arguments.
 
-    Shapes: query (L, N, E) or (L, E), key and value (S, N, *) or (S, *) -> (L, N, E), weights (N, L, S) or (N, heads, L, S).
+    Shapes: query (L, N, E) or (L, E), key and value (S, N, *) or (S, *) -> (L, N, E), weights (N, L, S) or (N, heads,
+    L, S).
     """
     op = "multi_head_attention_forward"
     batched = _check_shapes(op, query, key, value, key_padding_mask, attn_mask, num_heads)
@@ -184,19 +188,27 @@ def multi_head_attention_forward(
         raise AssertionError(f"{op}: expected embed_dim divisible by num_heads, got {embed} and {num_heads}")
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(f"{op}: key and value; expected one length and batch, got {key.shape[:2]}, {value.shape[:2]}")
-        for name, w in (("q_proj_weight", q_proj_weight), ("k_proj_weight", k_proj_weight), ("v_proj_weight", v_proj_weight)):
+            raise AssertionError(
+                f"{op}: key and value; expected one length and batch, got {key.shape[:2]}, {value.shape[:2]}"
+            )
+        for name, w in (
+            ("q_proj_weight", q_proj_weight),
+            ("k_proj_weight", k_proj_weight),
+            ("v_proj_weight", v_proj_weight),
+        ):
             if w is None:
                 raise AssertionError(f"{op}: expected {name} with use_separate_proj_weight, got None")
         linear = rushlight.nn.functional.linear
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
         q, k, v = (
             linear(x, w, b)
-            for x, w, b in zip((query, key, value), (q_proj_weight, k_proj_weight, v_proj_weight), biases)
+            for x, w, b in zip((query, key, value), (q_proj_weight, k_proj_weight, v_proj_weight), biases, strict=False)
         )
     else:
         if key.shape != value.shape:
-            raise AssertionError(f"{op}: key and value; expected one shape, got {list(key.shape)} and {list(value.shape)}")
+            raise AssertionError(
+                f"{op}: key and value; expected one shape, got {list(key.shape)} and {list(value.shape)}"
+            )
         if in_proj_weight is None:
             raise AssertionError(f"{op}: expected in_proj_weight, got None")
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
@@ -224,8 +236,16 @@ def multi_head_attention_forward(
         raise AssertionError(f"{op}: expected both bias_k and bias_v, got one of them")
     heads = batch * num_heads
     q = q.reshape(length, heads, head).transpose(0, 1)
-    k = k.reshape(k.shape[0], heads, head).transpose(0, 1) if static_k is None else _static(op, "static_k", static_k, heads, head)
-    v = v.reshape(v.shape[0], heads, head).transpose(0, 1) if static_v is None else _static(op, "static_v", static_v, heads, head)
+    k = (
+        k.reshape(k.shape[0], heads, head).transpose(0, 1)
+        if static_k is None
+        else _static(op, "static_k", static_k, heads, head)
+    )
+    v = (
+        v.reshape(v.shape[0], heads, head).transpose(0, 1)
+        if static_v is None
+        else _static(op, "static_v", static_v, heads, head)
+    )
     if add_zero_attn:
         zeros = k.new_zeros((heads, 1, head))
         k = rushlight.cat([k, zeros], 1)

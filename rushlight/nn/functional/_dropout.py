@@ -1,4 +1,7 @@
-"""Dropout in its forms. The noise is drawn as ``bernoulli_(1 - p)`` over a fresh tensor, so that seeds agree with PyTorch."""
+"""Dropout in its forms.
+
+The noise is drawn as ``bernoulli_(1 - p)`` over a fresh tensor, so that seeds agree with PyTorch.
+"""
 
 from __future__ import annotations
 

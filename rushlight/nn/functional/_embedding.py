@@ -48,8 +48,8 @@ def embedding(
 ) -> Tensor:
     """The rows of ``weight`` at the indices ``input``.
 
-    Shapes: integers (*), weight (V, D) -> (*, D). The row of ``padding_idx`` gets no gradient. ``max_norm`` first scales
-    the rows used down to that length, in place. IndexError for an index outside the table.
+    Shapes: integers (*), weight (V, D) -> (*, D). The row of ``padding_idx`` gets no gradient. ``max_norm`` first
+    scales the rows used down to that length, in place. IndexError for an index outside the table.
     """
     if weight.dim() != 2:
         raise RuntimeError(f"embedding: weight; expected a matrix, got shape {list(weight.shape)}")
@@ -87,8 +87,8 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows of each bag of indices.
 
-    Shapes: integers (B, N), or (N,) with ``offsets`` (B,), weight (V, D) -> (B, D). ``per_sample_weights`` has the shape of
-    input and is for ``mode='sum'`` only. An empty bag gives zeros.
+    Shapes: integers (B, N), or (N,) with ``offsets`` (B,), weight (V, D) -> (B, D). ``per_sample_weights`` has the
+    shape of input and is for ``mode='sum'`` only. An empty bag gives zeros.
     """
     op = "embedding_bag"
     if weight.dtype == rushlight.int64 and input.is_floating_point():
@@ -96,7 +96,8 @@ def embedding_bag(
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
-            f"{op}: per_sample_weights; expected the shape of input {list(input.shape)}, got {list(per_sample_weights.shape)}"
+            f"{op}: per_sample_weights; expected the shape of input {list(input.shape)}, got "
+            f"{list(per_sample_weights.shape)}"
         )
     if weight.dim() != 2:
         raise ValueError(f"{op}: weight; expected a matrix, got shape {list(weight.shape)}")

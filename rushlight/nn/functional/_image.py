@@ -16,8 +16,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     """Pads the last dimensions, the last one first: ``pad`` is (left, right, top, bottom, front, back, ...).
 
     Args:
-        mode: "constant" (any number of dimensions; negative numbers crop), "reflect", "replicate" or "circular" (the last
-            one, two or three dimensions of an input with one or two dimensions more).
+        mode: "constant" (any number of dimensions; negative numbers crop), "reflect", "replicate" or "circular" (the
+            last one, two or three dimensions of an input with one or two dimensions more).
         value: of the constant padding, 0 by default.
 
     RuntimeError when ``pad`` does not fit the input, NotImplementedError for an unknown mode or number of dimensions.
@@ -32,7 +32,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if len(widths) % 2:
         raise RuntimeError(f"pad: expected an even number of widths, got {len(widths)}")
     if len(widths) > 2 * input.dim():
-        raise RuntimeError(f"pad: expected at most {2 * input.dim()} widths for shape {list(input.shape)}, got {len(widths)}")
+        raise RuntimeError(
+            f"pad: expected at most {2 * input.dim()} widths for shape {list(input.shape)}, got {len(widths)}"
+        )
     if mode == "constant":
         return _pad_constant(input, widths, 0 if value is None else value)
     if value is not None and value != 0:
@@ -44,8 +46,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         )
     if not 1 <= dims <= 3 or input.dim() not in (dims + 1, dims + 2):
         raise NotImplementedError(
-            f"pad: mode {mode!r} pads the last 1, 2 or 3 dimensions of an input with 1 or 2 more; got {len(widths)} widths for "
-            f"shape {list(input.shape)}"
+            f"pad: mode {mode!r} pads the last 1, 2 or 3 dimensions of an input with 1 or 2 more; got {len(widths)} "
+            f"widths for shape {list(input.shape)}"
         )
     for size in input.shape[input.dim() - dims - 1 :]:
         if size == 0:
@@ -71,7 +73,9 @@ def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
     if mode == "circular" and (left > size or right > size):
         raise RuntimeError(f"pad: circular; expected widths up to {size} at dimension {d}, got ({left}, {right})")
     if size + left + right < 1:
-        raise RuntimeError(f"pad: nothing is left; expected widths above {-size} at dimension {d}, got ({left}, {right})")
+        raise RuntimeError(
+            f"pad: nothing is left; expected widths above {-size} at dimension {d}, got ({left}, {right})"
+        )
     position = rushlight.arange(-left, size + right, device=input.device)
     if mode == "replicate":
         return position.clamp(0, size - 1)
@@ -91,7 +95,8 @@ def _pad_constant(input: Tensor, widths: list[int], value: Any) -> Tensor:
         shape[d] += left + right
         if shape[d] < 0:
             raise RuntimeError(
-                f"pad: negative size; expected widths of at least {-input.size(d)} together at dimension {d}, got ({left}, {right})"
+                f"pad: negative size; expected widths of at least {-input.size(d)} together at dimension {d}, got "
+                f"({left}, {right})"
             )
         # negative widths crop
         start, end = max(-left, 0), input.size(d) - max(-right, 0)
@@ -128,14 +133,15 @@ class _Windows:
         ):
             if min(pair) < least:
                 raise RuntimeError(f"{op}: {name}; expected numbers of at least {least}, got {pair}")
-        self.padded = tuple(s + 2 * p for s, p in zip(size, self.padding))
+        self.padded = tuple(s + 2 * p for s, p in zip(size, self.padding, strict=False))
         self.count = tuple(
-            (s - d * (k - 1) - 1) // st + 1 for s, d, k, st in zip(self.padded, self.dilation, self.kernel, self.stride)
+            (s - d * (k - 1) - 1) // st + 1
+            for s, d, k, st in zip(self.padded, self.dilation, self.kernel, self.stride, strict=False)
         )
         if min(self.count) < 1:
             raise RuntimeError(
-                f"{op}: no window fits; expected a kernel {self.kernel} with dilation {self.dilation} inside of the padded size "
-                f"{self.padded}, got {self.count} windows"
+                f"{op}: no window fits; expected a kernel {self.kernel} with dilation {self.dilation} inside of the "
+                f"padded size {self.padded}, got {self.count} windows"
             )
 
     def index(self, d: int, device: Any) -> Tensor:

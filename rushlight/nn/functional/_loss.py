@@ -25,8 +25,8 @@ def _same_size(op: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if input.shape == target.shape:
         return input, target
     warnings.warn(
-        f"{op}: input of shape {list(input.shape)} and target of shape {list(target.shape)} differ and are broadcast, which "
-        "is likely a mistake; make the shapes equal",
+        f"{op}: input of shape {list(input.shape)} and target of shape {list(target.shape)} differ and are broadcast, "
+        "which is likely a mistake; make the shapes equal",
         stacklevel=3,
     )
     a, b = rushlight.broadcast_tensors(input, target)
@@ -229,8 +229,8 @@ def cross_entropy(
     """Cross entropy of logits and class indices, or class probabilities when target has the shape of input.
 
     Shapes: (N, C, d1, ...), (N, d1, ...) or (N, C, d1, ...) -> () or (N, d1, ...) with ``reduction='none'``.
-    Raises what :func:`nll_loss` does, and RuntimeError for a label_smoothing outside [0, 1], for probabilities of an integer
-    dtype or when ``ignore_index`` is given for probabilities.
+    Raises what :func:`nll_loss` does, and RuntimeError for a label_smoothing outside [0, 1], for probabilities of an
+    integer dtype or when ``ignore_index`` is given for probabilities.
 
     Example::
 
@@ -244,7 +244,9 @@ def cross_entropy(
         raise RuntimeError(f"cross_entropy: label_smoothing out of range; expected [0, 1], got {label_smoothing}")
     class_dim = 0 if input.dim() == 1 else 1
     if input.shape == target.shape:
-        return _cross_entropy_of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing, class_dim)
+        return _cross_entropy_of_probabilities(
+            input, target, weight, ignore_index, reduction, label_smoothing, class_dim
+        )
     if input.dim() < 1:
         raise ValueError(f"cross_entropy: input; expected at least 1 dimension, got {input.dim()}")
     log_p = input.log_softmax(class_dim)
@@ -283,7 +285,9 @@ def _cross_entropy_of_probabilities(
         )
     classes = input.shape[class_dim] if input.dim() else 1
     if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
-        raise RuntimeError(f"cross_entropy: weight; expected shape [{classes}] (one per class), got {list(weight.shape)}")
+        raise RuntimeError(
+            f"cross_entropy: weight; expected shape [{classes}] (one per class), got {list(weight.shape)}"
+        )
     if smoothing > 0.0:
         target = target * (1 - smoothing) + smoothing / classes
     product = input.log_softmax(class_dim) * target
@@ -413,8 +417,8 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """(log(var) + (input - target)^2 / var) / 2, the negative log likelihood of a normal distribution; reduced.
 
-    Shapes: input (N, *), target (N, *); var is a number, or has the shape of input but for one size of 1 or no last size.
-    ValueError for a negative var or a var that does not fit.
+    Shapes: input (N, *), target (N, *); var is a number, or has the shape of input but for one size of 1 or no last
+    size. ValueError for a negative var or a var that does not fit.
     """
     if isinstance(var, (int, float)):
         if var < 0:
@@ -427,9 +431,12 @@ def gaussian_nll_loss(
     if variance.shape != input.shape:
         if input.shape[:-1] == variance.shape:
             variance = variance.unsqueeze(-1)
-        elif variance.dim() != input.dim() or [v for v, i in zip(variance.shape, input.shape) if v != i] != [1]:
+        elif variance.dim() != input.dim() or [
+            v for v, i in zip(variance.shape, input.shape, strict=False) if v != i
+        ] != [1]:
             raise ValueError(
-                f"gaussian_nll_loss: var; expected a shape that fits {list(input.shape)} (input), got {list(variance.shape)}"
+                f"gaussian_nll_loss: var; expected a shape that fits {list(input.shape)} (input), got "
+                f"{list(variance.shape)}"
             )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"gaussian_nll_loss: unknown reduction; expected 'none', 'mean' or 'sum', got {reduction!r}")

@@ -30,7 +30,9 @@ def hinge_embedding_loss(
     """input where target is 1, max(0, margin - input) where it is -1; reduced. Shapes: (*), (*) -> () or (*)."""
     reduction = _reduction.resolve("hinge_embedding_loss", size_average, reduce, reduction)
     zero = rushlight.zeros_like(input)
-    loss = rushlight.where(target != 1, (margin - input).clamp_min(0), zero) + rushlight.where(target != -1, input, zero)
+    loss = rushlight.where(target != 1, (margin - input).clamp_min(0), zero) + rushlight.where(
+        target != -1, input, zero
+    )
     return _reduction.apply(loss, reduction)
 
 
@@ -90,7 +92,9 @@ def cosine_embedding_loss(
     length = ((input1.square().sum(dim) + 1e-12) * (input2.square().sum(dim) + 1e-12)).sqrt()
     cos = dot / length
     zero = rushlight.zeros_like(cos)
-    loss = rushlight.where(target == 1, 1 - cos, zero) + rushlight.where(target == -1, (cos - margin).clamp_min(0), zero)
+    loss = rushlight.where(target == 1, 1 - cos, zero) + rushlight.where(
+        target == -1, (cos - margin).clamp_min(0), zero
+    )
     return _reduction.apply(loss, reduction)
 
 
@@ -160,7 +164,9 @@ def multilabel_margin_loss(
     valid = (y >= 0).to(rushlight.int64).cumprod(1).to(rushlight.bool)
     index = rushlight.where(valid, y, rushlight.zeros_like(y))
     if not y.is_meta and index.numel() and int(index.max().item()) >= classes:
-        raise RuntimeError(f"{op}: target class out of range; expected at most {classes - 1}, got {int(index.max().item())}")
+        raise RuntimeError(
+            f"{op}: target class out of range; expected at most {classes - 1}, got {int(index.max().item())}"
+        )
     is_target = rushlight.zeros(x.shape, dtype=rushlight.int64, device=x.device)
     is_target = is_target.scatter_add(1, index, valid.to(rushlight.int64)) > 0
     picked = x.gather(1, index)
@@ -181,7 +187,10 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Binary cross entropy of logits, averaged over the last dimension; reduced. Shapes: (N, C), (N, C) -> () or (N)."""
+    """Binary cross entropy of logits, averaged over the last dimension; reduced.
+
+    Shapes: (N, C), (N, C) -> () or (N).
+    """
     reduction = _reduction.resolve("multilabel_soft_margin_loss", size_average, reduce, reduction)
     log_sigmoid = rushlight.nn.functional.logsigmoid
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
@@ -222,7 +231,8 @@ def triplet_margin_loss(
 def _check_triplet(op: str, anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
-            f"{op}: expected three inputs of as many dimensions, got shapes {list(anchor.shape)}, {list(positive.shape)} and "
+            f"{op}: expected three inputs of as many dimensions, got shapes {list(anchor.shape)}, "
+            f"{list(positive.shape)} and "
             f"{list(negative.shape)}"
         )
 
@@ -305,9 +315,11 @@ def ctc_loss(
         if sum(out_len) != labels.numel():
             raise RuntimeError(f"{op}: targets; expected {sum(out_len)} (sum of lengths), got {labels.numel()}")
         rows = labels.split(out_len)
-        labels = rushlight.stack(
-            [rushlight.cat([r, r.new_full((longest - r.numel(),), blank)]) for r in rows]
-        ) if count else labels.reshape(0, 0)
+        labels = (
+            rushlight.stack([rushlight.cat([r, r.new_full((longest - r.numel(),), blank)]) for r in rows])
+            if count
+            else labels.reshape(0, 0)
+        )
     elif labels.shape[0] != count or labels.shape[1] < longest:
         raise RuntimeError(f"{op}: targets; expected at least shape {[count, longest]}, got {list(targets.shape)}")
     labels = labels[:, :longest]
@@ -323,7 +335,11 @@ def ctc_loss(
         may_skip[:, 3::2] = labels[:, 1:] != labels[:, :-1]
     used = position.unsqueeze(0) <= 2 * n_labels.unsqueeze(1)
     emit = log_probs.clamp(min=_NEVER).gather(2, states.unsqueeze(0).expand(steps, -1, -1)) if steps else log_probs
-    never = emit.new_full((count, 2 * longest + 1), _NEVER) if steps else log_probs.new_full((count, 2 * longest + 1), _NEVER)
+    never = (
+        emit.new_full((count, 2 * longest + 1), _NEVER)
+        if steps
+        else log_probs.new_full((count, 2 * longest + 1), _NEVER)
+    )
     start = (position < 2).unsqueeze(0) & used
     # before the first step one stands in front of state 0 or 1
     alpha = None
@@ -348,8 +364,8 @@ def ctc_loss(
     loss = -rushlight.stack(finals) if count else log_probs.new_zeros((0,))
     impossible = loss > -_NEVER / 10
     if steps and log_probs.requires_grad:
-        # The input stands for log_softmax of something: by convention the gradient contains that of its normalisation, a
-        # term of value 0 here. It vanishes again in the backward of log_softmax.
+        # The input stands for log_softmax of something: by convention the gradient contains that of its
+        # normalisation, a term of value 0 here. It vanishes again in the backward of log_softmax.
         within = rushlight.arange(steps, device=device).unsqueeze(1) < rushlight.tensor(in_len, device=device)
         mass = rushlight.where(within, log_probs.exp().sum(2), log_probs.new_zeros(())).sum(0)
         loss = loss + (mass - mass.detach())

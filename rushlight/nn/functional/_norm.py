@@ -74,7 +74,9 @@ def batch_norm(
 
 def _check_more_than_one(op: str, shape: Any) -> None:
     if len(shape) >= 2 and (shape[0] if len(shape) == 2 else shape[0] * math.prod(shape[2:])) == 1:
-        raise ValueError(f"{op}: expected more than 1 value per channel when training, got an input of shape {list(shape)}")
+        raise ValueError(
+            f"{op}: expected more than 1 value per channel when training, got an input of shape {list(shape)}"
+        )
 
 
 def instance_norm(
@@ -93,7 +95,8 @@ def instance_norm(
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            f"instance_norm: expected more than 1 spatial element when training, got an input of shape {list(input.shape)}"
+            "instance_norm: expected more than 1 spatial element when training, got an input of shape "
+            f"{list(input.shape)}"
         )
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("instance_norm: expected running_mean and running_var when use_input_stats=False, got None")
@@ -116,7 +119,9 @@ def instance_norm(
     return out.reshape(input.shape)
 
 
-def _check_trailing(op: str, input: Tensor, normalized_shape: Any, weight: Any, bias: Any) -> tuple[list[int], list[int]]:
+def _check_trailing(
+    op: str, input: Tensor, normalized_shape: Any, weight: Any, bias: Any
+) -> tuple[list[int], list[int]]:
     """The normalised sizes and the dimensions they stand at."""
     shape = list(normalized_shape)
     if not shape:

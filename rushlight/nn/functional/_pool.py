@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
-    "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices",
+    "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices",
+    "fractional_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d",
     "max_unpool3d",
 ]  # fmt: skip
@@ -137,7 +139,7 @@ def _output_size(op: str, output_size: Any, input: Tensor, n: int) -> list[int]:
         raise ValueError(f"{op}: output_size; expected {n} sizes, got {len(sizes)}")
     if input.dim() <= n:
         raise ValueError(f"{op}: input; expected more than {n} dimensions, got shape {list(input.shape)}")
-    return [own if want is None else want for want, own in zip(sizes, input.shape[-n:])]
+    return [own if want is None else want for want, own in zip(sizes, input.shape[-n:], strict=False)]
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -204,7 +206,6 @@ def _root_of_sum(op: str, pooled: Tensor, norm_type: float, count: int) -> Tenso
     return (pooled.sign() * pooled.abs().relu()).mul(count).pow(1.0 / norm_type)
 
 
-
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p). Shapes: (N, C, L) or (C, L)."""
     out = rushlight.avg_pool1d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
@@ -239,7 +240,7 @@ def _unpool(
         raise RuntimeError(f"{op}: indices; expected the shape of input {list(input.shape)}, got {list(indices.shape)}")
     if input.dim() not in (n + 1, n + 2):
         raise RuntimeError(f"{op}: input; expected {n + 1} or {n + 2} dimensions, got {input.dim()}")
-    default = [(s - 1) * st + k - 2 * p for s, st, k, p in zip(input.shape[-n:], strides, kernel, pads)]
+    default = [(s - 1) * st + k - 2 * p for s, st, k, p in zip(input.shape[-n:], strides, kernel, pads, strict=False)]
     if output_size is None:
         size = default
     else:
@@ -260,7 +261,8 @@ def _unpool(
         low, high = int(indices.min().item()), int(indices.max().item())
         if low < 0 or high >= count:
             raise RuntimeError(
-                f"{op}: index out of range of the output of size {size}; expected 0 to {count - 1}, got {low if low < 0 else high}"
+                f"{op}: index out of range of the output of size {size}; expected 0 to {count - 1}, got "
+                f"{low if low < 0 else high}"
             )
     flat = input.new_zeros([*lead, count]) if not input.requires_grad else input.detach().new_zeros([*lead, count])
     out = flat.scatter(-1, indices.flatten(-n), input.flatten(-n)) if input.numel() else flat
@@ -302,12 +304,14 @@ def _fractional(
     kernel = _tuple(kernel_size, n)
     sizes = list(input.shape[-n:])
     if output_size is None:
-        out_sizes = [int(s * r) for s, r in zip(sizes, _tuple(output_ratio, n))]
+        out_sizes = [int(s * r) for s, r in zip(sizes, _tuple(output_ratio, n), strict=False)]
     else:
         out_sizes = list(_tuple(output_size, n))
-    for s, o, k in zip(sizes, out_sizes, kernel):
+    for s, o, k in zip(sizes, out_sizes, kernel, strict=False):
         if not 0 < o + k - 1 <= s:
-            raise RuntimeError(f"{op}: window {k} is too large; expected output + window - 1 <= {s} (input), got {o + k - 1}")
+            raise RuntimeError(
+                f"{op}: window {k} is too large; expected output + window - 1 <= {s} (input), got {o + k - 1}"
+            )
     batched = input.dim() == n + 2
     batch, channels = (input.shape[0], input.shape[1]) if batched else (1, input.shape[0])
     if samples is None:

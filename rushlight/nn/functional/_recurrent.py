@@ -1,7 +1,7 @@
 """Recurrent cells and layers as functions.
 
-A cell maps an input (N, I) and a state (N, H) to a new state; a layer runs a cell over time, in one or both directions. The
-input's part of all steps is one product; only the state's part runs step by step.
+A cell maps an input (N, I) and a state (N, H) to a new state; a layer runs a cell over time, in one or both
+directions. The input's part of all steps is one product; only the state's part runs step by step.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _run_packed(
         for t in range(len(sizes) - 1, -1, -1):
             have = current[0].shape[0]
             if sizes[t] > have:
-                current = tuple(rushlight.cat([s, f[have : sizes[t]]]) for s, f in zip(current, first))
+                current = tuple(rushlight.cat([s, f[have : sizes[t]]]) for s, f in zip(current, first, strict=False))
             current = _step(mode, gates[t], current, w_hh, b_hh, w_hr)
             out.append(current[0])
         out.reverse()

@@ -35,7 +35,8 @@ def interpolate(
 
     Args:
         size, scale_factor: of the output, one number or one per spatial dimension; exactly one of the two.
-        mode: "nearest", "nearest-exact", "area" (any dimensions), "linear" (1), "bilinear", "bicubic" (2), "trilinear" (3).
+        mode: "nearest", "nearest-exact", "area" (any dimensions), "linear" (1), "bilinear", "bicubic" (2),
+            "trilinear" (3).
         align_corners: for the linear modes and bicubic: the centres of the corner pixels fall together.
         recompute_scale_factor: compute with the ratio of the sizes instead of the given scale_factor.
         antialias: average over the source pixels when shrinking (bilinear and bicubic).
@@ -45,7 +46,9 @@ def interpolate(
     op = "interpolate"
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ValueError(f"{op}: align_corners is for linear, bilinear, bicubic and trilinear; got it with mode={mode!r}")
+            raise ValueError(
+                f"{op}: align_corners is for linear, bilinear, bicubic and trilinear; got it with mode={mode!r}"
+            )
     elif align_corners is None:
         align_corners = False
     dims = input.dim() - 2
@@ -65,8 +68,10 @@ def interpolate(
     elif scale_factor is not None:
         factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * dims
         if len(factors) != dims:
-            raise ValueError(f"{op}: scale_factor; expected {dims} numbers for shape {list(input.shape)}, got {len(factors)}")
-        sizes = [math.floor(float(s) * float(f)) for s, f in zip(input.shape[2:], factors)]
+            raise ValueError(
+                f"{op}: scale_factor; expected {dims} numbers for shape {list(input.shape)}, got {len(factors)}"
+            )
+        sizes = [math.floor(float(s) * float(f)) for s, f in zip(input.shape[2:], factors, strict=False)]
     else:
         raise ValueError(f"{op}: expected size or scale_factor, got neither")
     if recompute_scale_factor:
@@ -78,7 +83,9 @@ def interpolate(
     if dims not in (1, 2, 3):
         raise NotImplementedError(f"{op}: expected 1 to 3 spatial dimensions, got {dims}")
     if antialias and not (mode in ("bilinear", "bicubic") and dims == 2):
-        raise ValueError(f"{op}: antialias is for bilinear and bicubic with 2 spatial dimensions; got {mode!r} with {dims}")
+        raise ValueError(
+            f"{op}: antialias is for bilinear and bicubic with 2 spatial dimensions; got {mode!r} with {dims}"
+        )
     if mode not in ("nearest", "nearest-exact", "bicubic", *_LINEAR):
         raise NotImplementedError(f"{op}: unknown mode {mode!r}")
     wanted = 2 if mode == "bicubic" else _LINEAR.get(mode)
@@ -225,7 +232,8 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The sampling points of an affine map, for :func:`grid_sample` (Jaderberg et al. 2015).
 
-    Shapes: theta (N, 2, 3), size (N, C, H, W) -> (N, H, W, 2), or theta (N, 3, 4), size (N, C, D, H, W) -> (N, D, H, W, 3).
+    Shapes: theta (N, 2, 3), size (N, C, H, W) -> (N, H, W, 2), or theta (N, 3, 4), size (N, C, D, H, W) -> (N, D, H,
+    W, 3).
     """
     op = "affine_grid"
     if align_corners is None:
@@ -237,7 +245,9 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if dims not in (2, 3):
         raise NotImplementedError(f"{op}: size; expected 4 or 5 numbers, got {len(size)}")
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
-        raise ValueError(f"{op}: theta; expected shape [N, {dims}, {dims + 1}] for size {list(size)}, got {list(theta.shape)}")
+        raise ValueError(
+            f"{op}: theta; expected shape [N, {dims}, {dims + 1}] for size {list(size)}, got {list(theta.shape)}"
+        )
     if min(size) <= 0:
         raise ValueError(f"{op}: size; expected positive numbers, got {list(size)}")
     spatial = [int(s) for s in size[2:]]
@@ -281,7 +291,7 @@ def _take(input: Tensor, index: list[Tensor], sizes: list[int]) -> Tensor:
     """Values of input (N, C, *sizes) at integer points (N, *out); 0 outside."""
     inside: Any = None
     flat: Any = None
-    for i, n in zip(index, sizes):
+    for i, n in zip(index, sizes, strict=False):
         ok = (i >= 0) & (i < n)
         inside = ok if inside is None else inside & ok
         i = i.clamp(0, n - 1)
@@ -312,7 +322,9 @@ def grid_sample(
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(f"{op}: unknown mode; expected 'bilinear', 'nearest' or 'bicubic', got {mode!r}")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError(f"{op}: unknown padding_mode; expected 'zeros', 'border' or 'reflection', got {padding_mode!r}")
+        raise ValueError(
+            f"{op}: unknown padding_mode; expected 'zeros', 'border' or 'reflection', got {padding_mode!r}"
+        )
     if align_corners is None:
         warnings.warn(f"{op}: align_corners is False by default; pass it to silence this warning", stacklevel=2)
         align_corners = False
@@ -323,7 +335,8 @@ def grid_sample(
         )
     if grid.shape[-1] != dims or grid.shape[0] != input.shape[0]:
         raise RuntimeError(
-            f"{op}: grid; expected shape [{input.shape[0]}, *, {dims}] for input {list(input.shape)}, got {list(grid.shape)}"
+            f"{op}: grid; expected shape [{input.shape[0]}, *, {dims}] for input {list(input.shape)}, got "
+            f"{list(grid.shape)}"
         )
     if 0 in input.shape[2:]:
         raise RuntimeError(f"{op}: input; expected spatial sizes other than 0, got {list(input.shape)}")
@@ -336,7 +349,7 @@ def grid_sample(
     points = [_unnormalize(grid[..., dims - 1 - d], sizes[d], align_corners) for d in range(dims)]
     if mode == "bicubic":
         return _sample_cubic(input, points, sizes, padding_mode, align_corners)
-    points = [_limit(p, n, padding_mode, align_corners) for p, n in zip(points, sizes)]
+    points = [_limit(p, n, padding_mode, align_corners) for p, n in zip(points, sizes, strict=False)]
     if mode == "nearest":
         return _take(input, [p.round().to(rushlight.int64) for p in points], sizes)
     lows = [p.floor() for p in points]
@@ -357,12 +370,13 @@ def grid_sample(
 
 def _sample_cubic(input: Tensor, points: list[Tensor], sizes: list[int], padding_mode: str, align: bool) -> Tensor:
     lows = [p.floor() for p in points]
-    weights = [_cubic_weights(p - low, -0.75) for p, low in zip(points, lows)]
+    weights = [_cubic_weights(p - low, -0.75) for p, low in zip(points, lows, strict=False)]
     total: Any = None
     for i in range(4):
         for j in range(4):
             index = [
-                _limit(lows[d] + (k - 1), sizes[d], padding_mode, align).to(rushlight.int64) for d, k in ((0, i), (1, j))
+                _limit(lows[d] + (k - 1), sizes[d], padding_mode, align).to(rushlight.int64)
+                for d, k in ((0, i), (1, j))
             ]
             term = _take(input, index, sizes) * (weights[0][i] * weights[1][j]).unsqueeze(1)
             total = term if total is None else total + term

@@ -2,9 +2,10 @@
 
 ``rushlight._C._ModuleBase`` is the same in C. Its contract, which the class below spells out:
 - ``__getattr__`` looks into ``_parameters``, ``_buffers`` and ``_modules`` of the instance dict, in that order;
-- ``__call__`` calls ``self.forward`` when none of the dicts ``_forward_hooks``, ``_forward_pre_hooks``, ``_backward_hooks``,
-  ``_backward_pre_hooks`` of the instance and none of the global dicts (``_C._set_module_hook_dicts``) has an entry, and
-  ``self._call_with_hooks`` otherwise; an exception from forward goes through ``self._explain_failure(error, args, kwargs)``.
+- ``__call__`` calls ``self.forward`` when none of the dicts ``_forward_hooks``, ``_forward_pre_hooks``,
+  ``_backward_hooks``, ``_backward_pre_hooks`` of the instance and none of the global dicts
+  (``_C._set_module_hook_dicts``) has an entry, and ``self._call_with_hooks`` otherwise; an exception from forward
+  goes through ``self._explain_failure(error, args, kwargs)``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls ``hook(module, name, submodule)`` whenever a submodule is registered; a result that is not None replaces it."""
+    """Calls ``hook(module, name, submodule)`` whenever a submodule is registered; a result that is not None replaces
+    it."""
     return _register_global(global_module_registration_hooks, hook)
 
 
@@ -60,7 +61,8 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls ``hook(module, args, output)`` after every forward of every module; a result that is not None replaces it."""
+    """Calls ``hook(module, args, output)`` after every forward of every module; a result that is not None replaces
+    it."""
     handle = RemovableHandle(
         global_forward_hooks, extra_dict=[_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called]
     )
@@ -85,12 +87,14 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls ``hook(module, grad_output)`` before the backward of every module; a result that is not None replaces it."""
+    """Calls ``hook(module, grad_output)`` before the backward of every module; a result that is not None replaces
+    it."""
     return _register_global(global_backward_pre_hooks, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls ``hook(module, grad_input, grad_output)`` for every module; a result that is not None replaces grad_input."""
+    """Calls ``hook(module, grad_input, grad_output)`` for every module; a result that is not None replaces
+    grad_input."""
     global _global_is_full_backward_hook
     if _global_is_full_backward_hook is False:
         raise RuntimeError(
@@ -183,7 +187,8 @@ class HooksMixin:
         return handle
 
     def register_state_dict_post_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, state_dict, prefix, local_metadata)`` at the end of state_dict; it may change it in place."""
+        """Calls ``hook(module, state_dict, prefix, local_metadata)`` at the end of state_dict; it may change it in
+        place."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return self._register(self._state_dict_hooks, hook, False)
 
@@ -191,8 +196,8 @@ class HooksMixin:
         # Unlike the public form its result may replace the dict.
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
-                "_register_state_dict_hook: the hook is registered by register_state_dict_post_hook; expected a hook of "
-                "one kind, got the same one twice"
+                "_register_state_dict_hook: the hook is registered by register_state_dict_post_hook; expected a hook "
+                "of one kind, got the same one twice"
             )
         handle = self._register(self._state_dict_hooks, hook, False)
         return handle
@@ -324,7 +329,7 @@ class HooksMixin:
 
 def _failure_note(chain: list[tuple[Any, str]]) -> str:
     path = type(chain[-1][0]).__name__
-    for parent, child in zip(reversed(chain), reversed(chain[:-1])):
+    for parent, child in zip(reversed(chain), reversed(chain[:-1]), strict=False):
         for name, module in parent[0].named_modules():
             if module is child[0]:
                 path += "." + name

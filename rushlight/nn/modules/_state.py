@@ -143,7 +143,8 @@ class StateMixin:
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
                     raise RuntimeError(
-                        "load_state_dict: a post-hook returned a value; expected None (change incompatible_keys in place)"
+                        "load_state_dict: a post-hook returned a value; expected None (change incompatible_keys in "
+                        "place)"
                     )
 
         load(self, state, "")
@@ -186,9 +187,7 @@ class StateMixin:
                 continue
             value = state_dict[key]
             if not isinstance(value, Tensor):
-                error_msgs.append(
-                    f'"{key}": value of the wrong type; expected a Tensor, got {type(value).__name__}'
-                )
+                error_msgs.append(f'"{key}": value of the wrong type; expected a Tensor, got {type(value).__name__}')
                 continue
             lazy = is_lazy(param)
             # a scalar used to be saved as a tensor of one element

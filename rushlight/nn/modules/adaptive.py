@@ -52,7 +52,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             or any(int(c) != c for c in cuts)
         ):
             raise ValueError(
-                f"AdaptiveLogSoftmaxWithLoss: cutoffs; expected increasing ints between 1 and {n_classes - 1}, got {cuts}"
+                f"AdaptiveLogSoftmaxWithLoss: cutoffs; expected increasing ints between 1 and {n_classes - 1}, got "
+                f"{cuts}"
             )
         self.in_features = in_features
         self.n_classes = n_classes
@@ -86,7 +87,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         dims = target_.dim()
         if dims == 1:
             if input_.size(0) != target_.size(0):
-                raise RuntimeError(f"{name}: expected one batch size, got {input_.size(0)} (input) and {target_.size(0)} (target)")
+                raise RuntimeError(
+                    f"{name}: expected one batch size, got {input_.size(0)} (input) and {target_.size(0)} (target)"
+                )
             if input_.dim() != 2:
                 raise RuntimeError(f"{name}: input; expected 2 dimensions for a 1-d target, got {input_.dim()}")
         elif dims == 0:
@@ -98,7 +101,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         target = target_ if dims else target_.unsqueeze(0)
         if target.numel() and not bool(((target >= 0) & (target < self.n_classes)).all()):
             raise RuntimeError(
-                f"{name}: target out of range; expected 0 to {self.n_classes - 1}, got values from {target.min().item()} to "
+                f"{name}: target out of range; expected 0 to {self.n_classes - 1}, got values from "
+                f"{target.min().item()} to "
                 f"{target.max().item()}"
             )
         # position in the head: the class itself, or the entry of its cluster

@@ -52,7 +52,9 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"MultiheadAttention: expected embed_dim and num_heads above 0, got {embed_dim} and {num_heads}")
+            raise ValueError(
+                f"MultiheadAttention: expected embed_dim and num_heads above 0, got {embed_dim} and {num_heads}"
+            )
         super().__init__()
         self.embed_dim = embed_dim
         self.kdim = kdim if kdim is not None else embed_dim

@@ -157,7 +157,10 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalises every channel over the batch; arguments as :class:`BatchNorm1d`. Shapes: (N, C, D, H, W) -> the same."""
+    """Normalises every channel over the batch; arguments as :class:`BatchNorm1d`.
+
+    Shapes: (N, C, D, H, W) -> the same.
+    """
 
     _dims = (5,)
 

@@ -530,5 +530,3 @@ class ParameterDict(Module):
 
     def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict: called; expected a use of its elements, since it computes nothing")
-
-

@@ -77,7 +77,7 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             both = [0, 0] * len(kernel_size)
             if padding == "same":
-                for d, k, i in zip(dilation, kernel_size, range(len(kernel_size) - 1, -1, -1)):
+                for d, k, i in zip(dilation, kernel_size, range(len(kernel_size) - 1, -1, -1), strict=False):
                     total = d * (k - 1)
                     both[2 * i] = total // 2
                     both[2 * i + 1] = total - total // 2
@@ -202,7 +202,10 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Cross-correlation over three dimensions; arguments as :class:`Conv1d`. Shapes: (N, C_in, D, H, W) or without N."""
+    """Cross-correlation over three dimensions; arguments as :class:`Conv1d`.
+
+    Shapes: (N, C_in, D, H, W) or without N.
+    """
 
     _tuple = staticmethod(_triple)
 
@@ -349,7 +352,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.in_channels = input.shape[-n - 1]
         if self.in_channels % self.groups != 0:
             raise ValueError(
-                f"{type(self).__name__}: expected in_channels divisible by groups, got {self.in_channels} and {self.groups}"
+                f"{type(self).__name__}: expected in_channels divisible by groups, got {self.in_channels} and "
+                f"{self.groups}"
             )
         if self.transposed:
             shape = (self.in_channels, self.out_channels // self.groups)

@@ -26,7 +26,10 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """x1 . x2 / (\\|\\|x1\\|\\| \\|\\|x2\\|\\|), norms at least eps, along dim. Shapes: (*, D, *), the same -> (*, *)."""
+    """x1 . x2 / (\\|\\|x1\\|\\| \\|\\|x2\\|\\|), norms at least eps, along dim.
+
+    Shapes: (*, D, *), the same -> (*, *).
+    """
 
     __constants__ = ["dim", "eps"]  # noqa: RUF012
 

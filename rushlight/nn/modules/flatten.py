@@ -66,7 +66,8 @@ class Unflatten(Module):
         for i, pair in enumerate(sizes):
             if not isinstance(pair, tuple):
                 raise TypeError(
-                    f"Unflatten: unflattened_size; expected a tuple of (name, size) pairs, got {type(pair).__name__} at {i}"
+                    f"Unflatten: unflattened_size; expected a tuple of (name, size) pairs, got {type(pair).__name__} "
+                    f"at {i}"
                 )
 
     def _require_sizes(self, sizes: Any) -> None:
@@ -74,7 +75,9 @@ class Unflatten(Module):
             raise TypeError(f"Unflatten: unflattened_size; expected a tuple of ints, got {type(sizes).__name__}")
         for i, size in enumerate(sizes):
             if not isinstance(size, int):
-                raise TypeError(f"Unflatten: unflattened_size; expected a tuple of ints, got {type(size).__name__} at {i}")
+                raise TypeError(
+                    f"Unflatten: unflattened_size; expected a tuple of ints, got {type(size).__name__} at {i}"
+                )
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)

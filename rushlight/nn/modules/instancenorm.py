@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
 ]  # fmt: skip
 
 
@@ -49,8 +50,8 @@ class _InstanceNorm(_NormBase):
             old = [prefix + n for n in ("running_mean", "running_var") if prefix + n in state_dict]
             if old:
                 error_msgs.append(
-                    f"{', '.join(old)}: statistics that {type(self).__name__} does not track; expected none, or a module with "
-                    "track_running_stats=True (remove the keys to load the rest)"
+                    f"{', '.join(old)}: statistics that {type(self).__name__} does not track; expected none, or a "
+                    "module with track_running_stats=True (remove the keys to load the rest)"
                 )
                 for key in old:
                     # reported already
@@ -99,7 +100,10 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises every channel of every element of the batch by itself. Shapes: (N, C, H, W) or (C, H, W) -> the same."""
+    """Normalises every channel of every element of the batch by itself.
+
+    Shapes: (N, C, H, W) or (C, H, W) -> the same.
+    """
 
     _dims = (3, 4)
 

@@ -70,8 +70,8 @@ class LazyModuleMixin(Module):
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(
-                f"{type(self).__name__}: parameters without shape after initialize_parameters; expected all of them to be "
-                "materialized"
+                f"{type(self).__name__}: parameters without shape after initialize_parameters; expected all of them "
+                "to be materialized"
             )
         module._initialize_hook.remove()
         module._load_hook.remove()
@@ -82,5 +82,6 @@ class LazyModuleMixin(Module):
 
     def _replicate_for_data_parallel(self) -> Any:
         raise RuntimeError(
-            f"{type(self).__name__}: replicated before its first forward; expected a dry run that gives its parameters a shape"
+            f"{type(self).__name__}: replicated before its first forward; expected a dry run that gives its "
+            "parameters a shape"
         )

@@ -30,7 +30,8 @@ class LinearCrossEntropyOptions:
     ) -> None:
         if acc_policy not in ("accurate", "balanced", "compact", "auto"):
             raise ValueError(
-                f"LinearCrossEntropyOptions: acc_policy; expected 'accurate', 'balanced', 'compact' or 'auto', got {acc_policy!r}"
+                "LinearCrossEntropyOptions: acc_policy; expected 'accurate', 'balanced', 'compact' or 'auto', got "
+                f"{acc_policy!r}"
             )
         self.allow_retain_graph = allow_retain_graph
         self.batch_chunk_size = batch_chunk_size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rushlight import Tensor
 
-from .. import functional as F
 from .. import _reduction
+from .. import functional as F
 from .module import Module
 
 TYPE_CHECKING = False
@@ -79,9 +79,7 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class NLLLoss2d(NLLLoss):
@@ -271,7 +269,10 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos(x1, x2) where target is 1, max(0, cos(x1, x2) - margin) where it is -1. Shapes: (N, D), (N, D), (N) -> ()."""
+    """1 - cos(x1, x2) where target is 1, max(0, cos(x1, x2) - margin) where it is -1.
+
+    Shapes: (N, D), (N, D), (N) -> ().
+    """
 
     def __init__(
         self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -323,7 +324,10 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) (Balntas et al. 2016). Shapes: (N, D) three times -> ()."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) (Balntas et al. 2016).
+
+    Shapes: (N, D) three times -> ().
+    """
 
     def __init__(
         self,

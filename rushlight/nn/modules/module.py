@@ -23,7 +23,7 @@ from ._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._state import StateMixin, _IncompatibleKeys
+from ._state import StateMixin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def _type_name(value: Any) -> str:
 
 
 class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
-    """Base class of all neural network modules: define ``forward`` and assign parameters and submodules in ``__init__``.
+    """Base class of all neural network modules: define ``forward`` and assign parameters and submodules in
+    ``__init__``.
 
     Parameters, buffers and submodules assigned as attributes are found again by name: they move with :meth:`to`, are
     saved by :meth:`state_dict` and handed to an optimizer by :meth:`parameters`.
@@ -147,7 +148,8 @@ class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
         self._check_member_name("register_buffer", "buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"register_buffer: buffer '{name}' of the wrong type; expected a Tensor or None, got {_type_name(tensor)}"
+                f"register_buffer: buffer '{name}' of the wrong type; expected a Tensor or None, got "
+                f"{_type_name(tensor)}"
             )
         for hook in global_buffer_registration_hooks.values():
             replaced = hook(self, name, tensor)
@@ -169,12 +171,13 @@ class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"register_parameter: '{name}' of the wrong type; expected a Parameter or None, got {_type_name(param)}"
+                    f"register_parameter: '{name}' of the wrong type; expected a Parameter or None, got "
+                    f"{_type_name(param)}"
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"register_parameter: '{name}' is not a leaf; expected a Parameter made directly from data, got the "
-                    f"result of {param.grad_fn.name()}; compute it in forward() instead"
+                    f"register_parameter: '{name}' is not a leaf; expected a Parameter made directly from data, got "
+                    f"the result of {param.grad_fn.name()}; compute it in forward() instead"
                 )
         for hook in global_parameter_registration_hooks.values():
             replaced = hook(self, name, param)
@@ -251,7 +254,8 @@ class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
                 )
         elif strict:
             raise AttributeError(
-                f"set_submodule: {type(parent).__name__} has no attribute '{name}'; expected the existing path {target!r}"
+                f"set_submodule: {type(parent).__name__} has no attribute '{name}'; expected the existing path "
+                f"{target!r}"
             )
         setattr(parent, name, module)
 
@@ -330,8 +334,8 @@ class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
         if buffers is not None and name in buffers:
             if value is not None and not is_tensor:
                 raise TypeError(
-                    f"cannot assign to buffer '{name}' of {type(self).__name__}; expected a Tensor, Buffer or None, got "
-                    f"{_type_name(value)}"
+                    f"cannot assign to buffer '{name}' of {type(self).__name__}; expected a Tensor, Buffer or None, "
+                    f"got {_type_name(value)}"
                 )
             if is_tensor and isinstance(value, Buffer):
                 self.register_buffer(name, value, value.persistent)
@@ -426,7 +430,11 @@ class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
             yield module
 
     def _named_members(
-        self, get_members_fn: Callable[[Any], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+        self,
+        get_members_fn: Callable[[Any], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         modules: Any = [(prefix, self)]
         if recurse:

@@ -140,7 +140,9 @@ class GroupNorm(Module):
     ) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
-            raise ValueError(f"GroupNorm: expected num_channels divisible by num_groups, got {num_channels} and {num_groups}")
+            raise ValueError(
+                f"GroupNorm: expected num_channels divisible by num_groups, got {num_channels} and {num_groups}"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -165,7 +167,8 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
         )
 
 

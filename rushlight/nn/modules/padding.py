@@ -22,7 +22,8 @@ _sextuple = _ntuple(6)
 
 
 class _PadNd(Module):
-    """Pads the last dimensions: ``padding`` is one number, or (left, right, top, bottom, front, back) as far as needed."""
+    """Pads the last dimensions: ``padding`` is one number, or (left, right, top, bottom, front, back) as far as
+    needed."""
 
     __constants__ = ["padding"]  # noqa: RUF012
     _tuple: Any = None
@@ -36,7 +37,8 @@ class _PadNd(Module):
     def forward(self, input: Tensor) -> Tensor:
         if self._dims and input.dim() not in self._dims:
             raise ValueError(
-                f"{type(self).__name__}: input; expected {self._dims[0]} or {self._dims[1]} dimensions, got {input.dim()}"
+                f"{type(self).__name__}: input; expected {self._dims[0]} or {self._dims[1]} dimensions, got "
+                f"{input.dim()}"
             )
         return F.pad(input, self.padding, self._mode)
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d",
+    "LPPool1d",
     "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
@@ -63,9 +64,7 @@ class MaxPool1d(_MaxPoolNd):
             return F.max_pool1d_with_indices(
                 input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
             )
-        return rushlight.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+        return rushlight.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -86,9 +85,7 @@ class MaxPool2d(_MaxPoolNd):
                 input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
             )
         # the operation itself: the functional would only look at return_indices again
-        return rushlight.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+        return rushlight.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
 class MaxPool3d(_MaxPoolNd):
@@ -99,9 +96,7 @@ class MaxPool3d(_MaxPoolNd):
             return F.max_pool3d_with_indices(
                 input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
             )
-        return rushlight.max_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+        return rushlight.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
 class _MaxUnpoolNd(Module):
@@ -182,9 +177,7 @@ class AvgPool1d(_AvgPoolNd):
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class AvgPool2d(_AvgPoolNd):
@@ -304,7 +297,10 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima over pseudo-random windows (Graham 2014), to a given size or ratio. Shapes: (N, C, D, H, W) or without N."""
+    """Maxima over pseudo-random windows (Graham 2014), to a given size or ratio.
+
+    Shapes: (N, C, D, H, W) or without N.
+    """
 
     _tuple = staticmethod(_triple)
 
@@ -326,7 +322,8 @@ class _LPPoolNd(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
         )
 
 
@@ -371,7 +368,10 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maxima over windows chosen so that the result has output_size (None keeps a size). Shapes: (N, C, H, W) or (C, H, W)."""
+    """Maxima over windows chosen so that the result has output_size (None keeps a size).
+
+    Shapes: (N, C, H, W) or (C, H, W).
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
@@ -403,7 +403,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Means over windows chosen so that the result has output_size (None keeps a size). Shapes: (N, C, H, W) or (C, H, W).
+    """Means over windows chosen so that the result has output_size (None keeps a size). Shapes: (N, C, H, W) or (C,
+    H, W).
 
     Example::
 

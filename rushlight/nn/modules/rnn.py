@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -31,7 +31,8 @@ class RNNBase(Module):
     """
 
     __constants__ = [  # noqa: RUF012
-        "batch_first", "bias", "bidirectional", "dropout", "hidden_size", "input_size", "mode", "num_layers", "proj_size",
+        "batch_first", "bias", "bidirectional", "dropout", "hidden_size", "input_size", "mode", "num_layers",
+        "proj_size",
     ]  # fmt: skip
 
     def __init__(
@@ -86,14 +87,17 @@ class RNNBase(Module):
         for layer in range(num_layers):
             for direction in range(directions):
                 in_size = input_size if layer == 0 else state_size * directions
-                shapes: list[tuple[str, tuple[int, ...]]] = [("weight_ih", (rows, in_size)), ("weight_hh", (rows, state_size))]
+                shapes: list[tuple[str, tuple[int, ...]]] = [
+                    ("weight_ih", (rows, in_size)),
+                    ("weight_hh", (rows, state_size)),
+                ]
                 if bias:
                     shapes += [("bias_ih", (rows,)), ("bias_hh", (rows,))]
                 if proj_size > 0:
                     shapes.append(("weight_hr", (proj_size, hidden_size)))
                 suffix = f"_l{layer}" + ("_reverse" if direction else "")
                 names = [n + suffix for n, _ in shapes]
-                for full, (_, shape) in zip(names, shapes):
+                for full, (_, shape) in zip(names, shapes, strict=False):
                     setattr(self, full, Parameter(rushlight.empty(shape, device=device, dtype=dtype)))
                 self._flat_weights_names += names
                 self._all_weights.append(names)
@@ -169,8 +173,8 @@ class RNNBase(Module):
             raise RuntimeError(f"{name}: input; expected {self.input_size} features (last size), got {x.size(-1)}")
         if x.dtype != self._parameters[self._flat_weights_names[0]].dtype:
             raise ValueError(
-                f"{name}: dtype of input; expected {self._parameters[self._flat_weights_names[0]].dtype} (the parameters), "
-                f"got {x.dtype}"
+                f"{name}: dtype of input; expected {self._parameters[self._flat_weights_names[0]].dtype} (the "
+                f"parameters), got {x.dtype}"
             )
         if hx is None:
             states = tuple(self._zero_state(x, batch, i == 0) for i in range(count))
@@ -181,9 +185,7 @@ class RNNBase(Module):
             dims = 3 if batched else 2
             for i, s in enumerate(states):
                 if s.dim() != dims:
-                    raise RuntimeError(
-                        f"{name}: {'hc'[i]}_0; expected {dims} dimensions for this input, got {s.dim()}"
-                    )
+                    raise RuntimeError(f"{name}: {'hc'[i]}_0; expected {dims} dimensions for this input, got {s.dim()}")
             if not batched:
                 states = tuple(s.unsqueeze(1) for s in states)
             elif sorted_indices is not None:
@@ -227,8 +229,8 @@ class RNN(RNNBase):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), in several layers and directions (Elman 1990).
 
     Args:
-        input_size, hidden_size, num_layers, nonlinearity ("tanh" or "relu"), bias, batch_first, dropout (between layers),
-        bidirectional.
+        input_size, hidden_size, num_layers, nonlinearity ("tanh" or "relu"), bias, batch_first, dropout (between
+        layers), bidirectional.
 
     Shapes: (T, N, I), or (N, T, I) with batch_first, or (T, I), or a PackedSequence; state (layers * directions, N, H)
     -> outputs (T, N, directions * H) and the last state.
@@ -270,7 +272,10 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units (Cho et al. 2014), in several layers and directions. Arguments and shapes as :class:`RNN`."""
+    """Gated recurrent units (Cho et al.
+
+    2014), in several layers and directions. Arguments and shapes as :class:`RNN`.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
@@ -331,9 +336,7 @@ class RNNCellBase(Module):
             states = tuple(s.unsqueeze(0) if s.dim() == 1 else s for s in states)
         for s in states:
             if s.shape[0] != x.shape[0] or s.shape[1] != self.hidden_size:
-                raise RuntimeError(
-                    f"{name}: hx; expected shape {[x.shape[0], self.hidden_size]}, got {list(s.shape)}"
-                )
+                raise RuntimeError(f"{name}: hx; expected shape {[x.shape[0], self.hidden_size]}, got {list(s.shape)}")
         return x, states, batched
 
     def extra_repr(self) -> str:

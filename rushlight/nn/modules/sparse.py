@@ -187,7 +187,8 @@ class EmbeddingBag(Module):
         else:
             if list(_weight.shape) != [num_embeddings, embedding_dim]:
                 raise AssertionError(
-                    f"EmbeddingBag: _weight; expected shape {[num_embeddings, embedding_dim]}, got {list(_weight.shape)}"
+                    f"EmbeddingBag: _weight; expected shape {[num_embeddings, embedding_dim]}, got "
+                    f"{list(_weight.shape)}"
                 )
             self.weight = Parameter(_weight)
         self.mode = mode

@@ -32,7 +32,9 @@ def _activation(activation: Any) -> Any:
     if activation == "gelu":
         return F.gelu
     if isinstance(activation, str):
-        raise RuntimeError(f"Transformer: unknown activation; expected 'relu', 'gelu' or a callable, got {activation!r}")
+        raise RuntimeError(
+            f"Transformer: unknown activation; expected 'relu', 'gelu' or a callable, got {activation!r}"
+        )
     return F.relu if activation is None else activation
 
 
@@ -50,9 +52,11 @@ def _detect_is_causal(mask: Tensor | None, is_causal: bool | None, size: int | N
         return is_causal
     if mask is None or mask.is_meta:
         return False
-    wanted = _causal_mask(mask.size(-2) if size is None else size, mask.device, mask.dtype) if (
-        mask.is_floating_point()
-    ) else None
+    wanted = (
+        _causal_mask(mask.size(-2) if size is None else size, mask.device, mask.dtype)
+        if (mask.is_floating_point())
+        else None
+    )
     return wanted is not None and mask.shape == wanted.shape and bool((mask == wanted).all())
 
 
@@ -117,7 +121,9 @@ class TransformerEncoderLayer(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        padding = F._attention._additive("TransformerEncoderLayer", src_key_padding_mask, "src_key_padding_mask", src.dtype)
+        padding = F._attention._additive(
+            "TransformerEncoderLayer", src_key_padding_mask, "src_key_padding_mask", src.dtype
+        )
         mask = F._attention._additive("TransformerEncoderLayer", src_mask, "src_mask", src.dtype)
         x = src
         if self.norm_first:
@@ -127,9 +133,9 @@ class TransformerEncoderLayer(Module):
         return self.norm2(x + self._ff_block(x))
 
     def _sa_block(self, x: Tensor, mask: Any, padding: Any, is_causal: bool = False) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
-        )[0]
+        x = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)[
+            0
+        ]
         return self.dropout1(x)
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -199,9 +205,9 @@ class TransformerDecoderLayer(Module):
         return self.norm3(x + self._ff_block(x))
 
     def _sa_block(self, x: Tensor, mask: Any, padding: Any, is_causal: bool = False) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal, need_weights=False
-        )[0]
+        x = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal, need_weights=False)[
+            0
+        ]
         return self.dropout1(x)
 
     def _mha_block(self, x: Tensor, memory: Tensor, mask: Any, padding: Any, is_causal: bool = False) -> Tensor:
@@ -357,14 +363,15 @@ class Transformer(Module):
         batched = src.dim() == 3
         batch = 0 if self.batch_first else 1
         if batched and src.size(batch) != tgt.size(batch):
-            raise RuntimeError(f"Transformer: expected one batch size, got {src.size(batch)} (src) and {tgt.size(batch)} (tgt)")
+            raise RuntimeError(
+                f"Transformer: expected one batch size, got {src.size(batch)} (src) and {tgt.size(batch)} (tgt)"
+            )
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError(
-                f"Transformer: expected {self.d_model} features (d_model), got {src.size(-1)} (src) and {tgt.size(-1)} (tgt)"
+                f"Transformer: expected {self.d_model} features (d_model), got {src.size(-1)} (src) and "
+                f"{tgt.size(-1)} (tgt)"
             )
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(  # type: ignore[no-any-return]
             tgt,
             memory,

@@ -20,7 +20,7 @@ _FILES = {
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 _SUBMODULES = ("parametrizations", "parametrize", "prune", "rnn", "stateless")
 
-__all__ = sorted([*_FILE_OF, "parametrizations", "parametrize", "rnn", "stateless"])  # noqa: PLE0605
+__all__ = sorted([*_FILE_OF, "parametrizations", "parametrize", "rnn", "stateless"])
 
 
 def __getattr__(name: str) -> Any:

@@ -71,7 +71,8 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     _check_eval("fuse_linear_bn_eval", linear, bn)
     if not (linear.out_features == bn.num_features or bn.num_features == 1):
         raise AssertionError(
-            f"fuse_linear_bn_eval: expected out_features == num_features or num_features == 1, got {linear.out_features} and "
+            "fuse_linear_bn_eval: expected out_features == num_features or num_features == 1, got "
+            f"{linear.out_features} and "
             f"{bn.num_features}"
         )
     fused = copy.deepcopy(linear)

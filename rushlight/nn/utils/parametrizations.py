@@ -20,9 +20,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 def _tensor(op: str, module: Module, name: str) -> Tensor:
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
-        raise ValueError(
-            f"{op}: {type(module).__name__} has no parameter or buffer '{name}'; expected the name of one"
-        )
+        raise ValueError(f"{op}: {type(module).__name__} has no parameter or buffer '{name}'; expected the name of one")
     return weight
 
 
@@ -44,8 +42,8 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 class _Orthogonal(Module):
     """Maps any matrix to a (semi) orthogonal one.
 
-    ``householder`` multiplies reflections given by the lower triangle; the other maps take the skew-symmetric part and its
-    matrix exponential or Cayley transform. With a base (trivialization) the map starts from the given weight.
+    ``householder`` multiplies reflections given by the lower triangle; the other maps take the skew-symmetric part
+    and its matrix exponential or Cayley transform. With a base (trivialization) the map starts from the given weight.
     """
 
     base: Tensor
@@ -99,7 +97,9 @@ class _Orthogonal(Module):
             n, k = k, n
         if not hasattr(self, "base"):
             if self.orthogonal_map in ("cayley", "matrix_exp"):
-                raise NotImplementedError("orthogonal: assignment with matrix_exp or cayley needs use_trivialization=True")
+                raise NotImplementedError(
+                    "orthogonal: assignment with matrix_exp or cayley needs use_trivialization=True"
+                )
             a, tau = rushlight.geqrf(q)
             # the diagonal of R becomes the signs
             a.diagonal(dim1=-2, dim2=-1).sign_()
@@ -109,7 +109,7 @@ class _Orthogonal(Module):
             q = _make_orthogonal(q) if not _is_orthogonal(q) else q.clone()
         else:
             # columns that complete the basis
-            more = rushlight.randn(*(q.size()[:-2] + (n, n - k)), dtype=q.dtype, device=q.device)
+            more = rushlight.randn(*((*q.size()[:-2], n, n - k)), dtype=q.dtype, device=q.device)
             q = _make_orthogonal(rushlight.cat([q, more], dim=-1))
         self.base = q
         start = rushlight.zeros_like(full)
@@ -124,8 +124,8 @@ def orthogonal(
     """Keeps a weight (semi) orthogonal; returns the module.
 
     Args:
-        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices and the
-            last otherwise.
+        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices
+            and the last otherwise.
         use_trivialization: relative to the initial weight (Lezcano-Casado 2019), which allows assignment.
 
     ValueError for a weight of fewer than 2 dimensions.
@@ -226,7 +226,8 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divides a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); returns the module.
+    """Divides a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); returns the
+    module.
 
     ``dim`` is the dimension of the outputs: 1 for transposed convolutions, 0 otherwise.
     """

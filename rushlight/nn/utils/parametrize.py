@@ -58,7 +58,8 @@ def _replace_data(old: Any, new: Tensor) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and the tensors they start from ("original", or "original0", "original1", ...)."""
+    """The parametrizations of one tensor, and the tensors they start from ("original", or "original0", "original1",
+    ...)."""
 
     original: Any
     unsafe: bool
@@ -75,10 +76,8 @@ class ParametrizationList(ModuleList):
             new: Any = original
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    try:
+                    with contextlib.suppress(NotImplementedError):
                         new = module.right_inverse(new)
-                    except NotImplementedError:
-                        pass
                 # else: the value is taken as it is
         if not isinstance(new, Tensor) and not isinstance(new, (list, tuple)):
             raise ValueError(
@@ -206,8 +205,8 @@ def register_parametrization(
 ) -> Module:
     """Makes ``module.<tensor_name>`` the result of a parametrization of what was there; returns the module.
 
-    The original is then ``module.parametrizations.<tensor_name>.original``. A parametrization with ``right_inverse`` makes
-    assignment possible. Without ``unsafe`` dtype and shape must stay the same (ValueError).
+    The original is then ``module.parametrizations.<tensor_name>.original``. A parametrization with ``right_inverse``
+    makes assignment possible. Without ``unsafe`` dtype and shape must stay the same (ValueError).
 
     Example::
 
@@ -233,10 +232,13 @@ def register_parametrization(
                 except NotImplementedError:
                     inverse = new
                 if isinstance(inverse, Tensor) and inverse.dtype != value.dtype:
-                    raise ValueError(f"register_parametrization: right_inverse; expected dtype {value.dtype}, got {inverse.dtype}")
+                    raise ValueError(
+                        f"register_parametrization: right_inverse; expected dtype {value.dtype}, got {inverse.dtype}"
+                    )
                 if isinstance(inverse, Tensor) and inverse.shape != value.shape:
                     raise ValueError(
-                        f"register_parametrization: right_inverse; expected shape {list(value.shape)}, got {list(inverse.shape)}"
+                        f"register_parametrization: right_inverse; expected shape {list(value.shape)}, got "
+                        f"{list(inverse.shape)}"
                     )
         existing.append(parametrization)
         existing.unsafe |= unsafe
@@ -261,7 +263,9 @@ def _check_same(new: Any, value: Tensor) -> None:
     if not isinstance(new, Tensor):
         raise ValueError(f"register_parametrization: forward; expected a Tensor, got {type(new).__name__}")
     if new.dtype != value.dtype:
-        raise ValueError(f"register_parametrization: forward changed the dtype; expected {value.dtype}, got {new.dtype}")
+        raise ValueError(
+            f"register_parametrization: forward changed the dtype; expected {value.dtype}, got {new.dtype}"
+        )
     if new.shape != value.shape:
         raise ValueError(
             f"register_parametrization: forward changed the shape; expected {list(value.shape)}, got {list(new.shape)}"
@@ -303,8 +307,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         original = Parameter(value.detach()) if value.requires_grad else value
     else:
         raise ValueError(
-            "remove_parametrizations: leave_parametrized=False needs a single original tensor; expected True, since there are "
-            f"{entries.ntensors}"
+            "remove_parametrizations: leave_parametrized=False needs a single original tensor; expected True, since "
+            f"there are {entries.ntensors}"
         )
     delattr(type(module), tensor_name)
     del holder.parametrizations[tensor_name]

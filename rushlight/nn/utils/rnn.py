@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import namedtuple
 
 import rushlight
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence",
     "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip
 
@@ -41,7 +43,9 @@ class PackedSequence(_Fields):
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is not None:
             if batch_sizes.device.type != "cpu":
-                raise ValueError(f"PackedSequence: batch_sizes; expected a tensor on the CPU, got one on {batch_sizes.device}")
+                raise ValueError(
+                    f"PackedSequence: batch_sizes; expected a tensor on the CPU, got one on {batch_sizes.device}"
+                )
             return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
         # data and batch_sizes as one pair: the form of old pickles
         pair: Any = data
@@ -98,7 +102,9 @@ class PackedSequence(_Fields):
         def pin(t: Tensor | None) -> Tensor | None:
             return None if t is None else t.pin_memory()
 
-        return type(self)(self.data.pin_memory(), self.batch_sizes, pin(self.sorted_indices), pin(self.unsorted_indices))
+        return type(self)(
+            self.data.pin_memory(), self.batch_sizes, pin(self.sorted_indices), pin(self.unsorted_indices)
+        )
 
     @property
     def is_cuda(self) -> bool:
@@ -146,7 +152,7 @@ def pack_padded_sequence(
         raise RuntimeError(f"{op}: lengths; expected {x.size(1)} (the batch), got {len(values)}")
     if values[-1] <= 0:
         raise RuntimeError(f"{op}: lengths; expected lengths of at least 1, got {min(values)}")
-    if any(a < b for a, b in zip(values, values[1:])):
+    if any(a < b for a, b in itertools.pairwise(values)):
         raise RuntimeError(
             f"{op}: lengths; expected them longest first, got {values}; pass enforce_sorted=False to have them sorted"
         )
@@ -175,7 +181,8 @@ def pad_packed_sequence(
     if total_length is not None:
         if total_length < steps:
             raise ValueError(
-                f"pad_packed_sequence: total_length; expected at least {steps} (the longest sequence), got {total_length}"
+                f"pad_packed_sequence: total_length; expected at least {steps} (the longest sequence), got "
+                f"{total_length}"
             )
         steps = total_length
     rows = []
@@ -237,7 +244,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
     """The inverse of :func:`pad_sequence`: the sequences without their padding."""
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
-    return [row[: int(n)] for row, n in zip(x, values)]
+    return [row[: int(n)] for row, n in zip(x, values, strict=False)]
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:

@@ -100,7 +100,8 @@ class _MarkVersion:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divides a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); returns the module.
+    """Divides a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); returns the
+    module.
 
     ``dim`` is the dimension of the outputs: 1 for transposed convolutions, 0 otherwise.
     """

@@ -36,7 +36,9 @@ def _functional_call(
     unknown = [n for n in values if n not in places]
     missing = [n for n in places if n not in values]
     if strict and (unknown or missing):
-        raise RuntimeError(f"{op}: expected all names of {type(module).__name__}; missing {missing}, unexpected {unknown}")
+        raise RuntimeError(
+            f"{op}: expected all names of {type(module).__name__}; missing {missing}, unexpected {unknown}"
+        )
     named = dict(values)
     if tie_weights:
         groups: dict[int, list[str]] = {}
@@ -45,7 +47,9 @@ def _functional_call(
         for names in groups.values():
             given = [n for n in names if n in values]
             if len({id(values[n]) for n in given}) > 1:
-                raise ValueError(f"{op}: {given} are one tensor in the module; expected one value for them, got several")
+                raise ValueError(
+                    f"{op}: {given} are one tensor in the module; expected one value for them, got several"
+                )
             if given:
                 named.update((n, values[given[0]]) for n in names)
     # an unknown name may be a plain attribute
@@ -61,7 +65,9 @@ def _functional_call(
                 path, _, attribute = name.rpartition(".")
                 owner = module.get_submodule(path)
                 if not hasattr(owner, attribute):
-                    raise AttributeError(f"{op}: {type(owner).__name__} has no attribute '{attribute}'; expected the path {name!r}")
+                    raise AttributeError(
+                        f"{op}: {type(owner).__name__} has no attribute '{attribute}'; expected the path {name!r}"
+                    )
                 plain.append((owner, attribute, getattr(owner, attribute)))
                 owner.__dict__[attribute] = value
         if not isinstance(args, tuple):
@@ -89,7 +95,9 @@ def functional_call(
     Deprecated: use ``rushlight.func.functional_call``.
     """
     warnings.warn(
-        "nn.utils.stateless.functional_call is deprecated; use rushlight.func.functional_call", FutureWarning, stacklevel=2
+        "nn.utils.stateless.functional_call is deprecated; use rushlight.func.functional_call",
+        FutureWarning,
+        stacklevel=2,
     )
     return _functional_call(
         module, parameters_and_buffers, () if args is None else args, kwargs, tie_weights=tie_weights, strict=strict

@@ -67,7 +67,8 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Splits a weight into magnitude ``<name>_g`` and direction ``<name>_v`` (Salimans and Kingma 2016); returns the module.
+    """Splits a weight into magnitude ``<name>_g`` and direction ``<name>_v`` (Salimans and Kingma 2016); returns the
+    module.
 
     Deprecated: use ``rushlight.nn.utils.parametrizations.weight_norm``.
     """

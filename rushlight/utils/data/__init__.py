@@ -10,20 +10,16 @@ if TYPE_CHECKING:
 
 _FILES = {
     "dataloader": "DataLoader",
-    "dataset": (
-        "ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset TensorDataset random_split"
-    ),
+    "dataset": ("ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset TensorDataset random_split"),
     "distributed": "DistributedSampler",
-    "sampler": (
-        "BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler WeightedRandomSampler"
-    ),
+    "sampler": ("BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler WeightedRandomSampler"),
     "_utils.collate": "default_collate default_convert",
     "_utils.worker": "get_worker_info",
 }
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 _SUBMODULES = ("_utils", "dataloader", "dataset", "distributed", "sampler")
 
-__all__ = sorted(_FILE_OF)  # noqa: PLE0605
+__all__ = sorted(_FILE_OF)
 
 
 def __getattr__(name: str) -> Any:

@@ -90,11 +90,15 @@ class DataLoader:
         if timeout < 0:
             raise ValueError(f"DataLoader: timeout; expected a number of at least 0, got {timeout}")
         if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError(f"DataLoader: prefetch_factor is for workers; expected None with num_workers=0, got {prefetch_factor}")
+            raise ValueError(
+                f"DataLoader: prefetch_factor is for workers; expected None with num_workers=0, got {prefetch_factor}"
+            )
         if prefetch_factor is not None and prefetch_factor < 0:
             raise ValueError(f"DataLoader: prefetch_factor; expected an int of at least 0, got {prefetch_factor}")
         if persistent_workers and num_workers == 0:
-            raise ValueError("DataLoader: persistent_workers is for workers; expected False with num_workers=0, got True")
+            raise ValueError(
+                "DataLoader: persistent_workers is for workers; expected False with num_workers=0, got True"
+            )
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -116,11 +120,17 @@ class DataLoader:
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
             if shuffle not in (False, None):
-                raise ValueError(f"DataLoader: an IterableDataset has its own order; expected no shuffle, got shuffle={shuffle}")
+                raise ValueError(
+                    f"DataLoader: an IterableDataset has its own order; expected no shuffle, got shuffle={shuffle}"
+                )
             if sampler is not None:
-                raise ValueError(f"DataLoader: an IterableDataset has its own order; expected no sampler, got {sampler}")
+                raise ValueError(
+                    f"DataLoader: an IterableDataset has its own order; expected no sampler, got {sampler}"
+                )
             if batch_sampler is not None:
-                raise ValueError(f"DataLoader: an IterableDataset has its own order; expected no batch_sampler, got {batch_sampler}")
+                raise ValueError(
+                    f"DataLoader: an IterableDataset has its own order; expected no batch_sampler, got {batch_sampler}"
+                )
         else:
             shuffle = bool(shuffle)
             self._dataset_kind = _DatasetKind.Map
@@ -128,7 +138,9 @@ class DataLoader:
             raise ValueError("DataLoader: expected only one of sampler and shuffle, got both")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("DataLoader: expected batch_sampler without batch_size, shuffle, sampler and drop_last")
+                raise ValueError(
+                    "DataLoader: expected batch_sampler without batch_size, shuffle, sampler and drop_last"
+                )
             batch_size = None
             drop_last = False
         elif batch_size is None and drop_last:
@@ -232,7 +244,8 @@ class _BaseDataLoaderIter:
         expected = self._IterableDataset_len_called
         if self._dataset_kind == _DatasetKind.Iterable and expected is not None and self._num_yielded > expected:
             warnings.warn(
-                f"DataLoader: length {expected} was reported for {self._dataset}, but sample {self._num_yielded} was fetched",
+                f"DataLoader: length {expected} was reported for {self._dataset}, but sample {self._num_yielded} was "
+                "fetched",
                 stacklevel=2,
             )
         return data

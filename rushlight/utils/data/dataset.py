@@ -25,7 +25,8 @@ __all__ = [
 class Dataset:
     """Base class of datasets: define ``__getitem__`` (key to sample) and ``__len__``.
 
-    ``__getitems__`` (a list of keys to a list of samples) may be defined for faster batches. Datasets add up with ``+``.
+    ``__getitems__`` (a list of keys to a list of samples) may be defined for faster batches. Datasets add up with
+    ``+``.
     """
 
     # Dataset[int] in annotations and as a base class
@@ -39,7 +40,10 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Base class of datasets that are streams: define ``__iter__``. Use it where random access is costly or impossible."""
+    """Base class of datasets that are streams: define ``__iter__``.
+
+    Use it where random access is costly or impossible.
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__}.__iter__: not defined; expected it in the class")
@@ -109,11 +113,11 @@ class StackDataset(Dataset):
         if isinstance(self.datasets, dict):
             rows: list[Any] = [{} for _ in indices]
             for key, dataset in self.datasets.items():
-                for row, sample in zip(rows, _samples("StackDataset", dataset, indices)):
+                for row, sample in zip(rows, _samples("StackDataset", dataset, indices), strict=False):
                     row[key] = sample
             return rows
         columns = [_samples("StackDataset", d, indices) for d in self.datasets]
-        return list(zip(*columns))
+        return list(zip(*columns, strict=False))
 
     def __len__(self) -> int:
         return int(self._length)
@@ -124,7 +128,9 @@ def _samples(op: str, dataset: Any, indices: list[Any]) -> list[Any]:
         return [dataset[i] for i in indices]
     samples = list(dataset.__getitems__(indices))
     if len(samples) != len(indices):
-        raise ValueError(f"{op}: __getitems__ of {type(dataset).__name__}; expected {len(indices)} samples, got {len(samples)}")
+        raise ValueError(
+            f"{op}: __getitems__ of {type(dataset).__name__}; expected {len(indices)} samples, got {len(samples)}"
+        )
     return samples
 
 
@@ -225,7 +231,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
         for i, share in enumerate(lengths):
             if share < 0 or share > 1:
                 raise ValueError(f"random_split: share {i}; expected a number in [0, 1], got {share}")
-            sizes.append(int(math.floor(size * share)))
+            sizes.append(math.floor(size * share))
         # what rounding left over goes to the parts in turn
         for i in range(size - sum(sizes)):
             sizes[i % len(sizes)] += 1
@@ -239,4 +245,4 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
         generator = rushlight.default_generator
     order = rushlight.randperm(int(sum(lengths)), generator=generator).tolist()
     ends = itertools.accumulate(int(n) for n in lengths)
-    return [Subset(dataset, order[end - int(n) : end]) for end, n in zip(ends, lengths)]
+    return [Subset(dataset, order[end - int(n) : end]) for end, n in zip(ends, lengths, strict=False)]

@@ -112,7 +112,8 @@ class SubsetRandomSampler(Sampler):
 class WeightedRandomSampler(Sampler):
     """Indices drawn with given weights (which need not add up to 1).
 
-    Raises ValueError for num_samples that is no positive int, a replacement that is no bool or weights that are no vector.
+    Raises ValueError for num_samples that is no positive int, a replacement that is no bool or weights that are no
+    vector.
     """
 
     def __init__(

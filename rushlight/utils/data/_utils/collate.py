@@ -24,8 +24,8 @@ def _numpy() -> Any:
 
 def _unsupported(what: Any) -> TypeError:
     return TypeError(
-        "default_collate: element that cannot be batched; expected tensors, numpy arrays, numbers, strings, dicts or lists, got "
-        f"{what}"
+        "default_collate: element that cannot be batched; expected tensors, numpy arrays, numbers, strings, dicts or "
+        f"lists, got {what}"
     )
 
 
@@ -100,15 +100,16 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
         joined = {k: collate([d[k] for d in batch], collate_fn_map=collate_fn_map) for k in first}
         return _rebuilt_mapping(first, joined)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)))
+        return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=False)))
     if isinstance(first, collections.abc.Sequence):
         size = len(first)
         for i, sample in enumerate(batch):
             if len(sample) != size:
                 raise RuntimeError(
-                    f"default_collate: sequences of one batch; expected {size} elements each, got {len(sample)} in sample {i}"
+                    f"default_collate: sequences of one batch; expected {size} elements each, got {len(sample)} in "
+                    f"sample {i}"
                 )
-        columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
+        columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=False)]
         return columns if isinstance(first, tuple) else _rebuilt_sequence(first, columns)
     raise _unsupported(kind)
 
@@ -169,7 +170,8 @@ default_collate_fn_map = _DefaultMap(
 def default_collate(batch: Any) -> Any:
     """Joins samples to a batch with one dimension more in front.
 
-    Tensors and arrays are stacked, numbers become a tensor (float64 for floats), strings stay a list; containers are gone
+    Tensors and arrays are stacked, numbers become a tensor (float64 for floats), strings stay a list; containers are
+    gone
     through: a list of pairs becomes a pair of batches. TypeError for anything else, RuntimeError for sizes that differ.
 
     Example::

@@ -19,7 +19,9 @@ class MapFetcher:
         self.auto_collation = auto_collation
         self.collate_fn = collate_fn
         self.many = callable(getattr(dataset, "__getitems__", None))
-        self.tensors, self.indices = _tensors_of(dataset) if auto_collation and collate_fn is default_collate else (None, None)
+        self.tensors, self.indices = (
+            _tensors_of(dataset) if auto_collation and collate_fn is default_collate else (None, None)
+        )
 
     def fetch(self, keys: Any) -> Any:
         if self.tensors is not None:
