@@ -84,7 +84,10 @@ void drop_contents(Node* n) {
     forget_leaf(n);
   } else if (n->slices && (n->kind == NodeKind::CopySlices || n->kind == NodeKind::AsStrided)) {
     SlicesPayload* s = std::exchange(n->slices, nullptr);
-    if (s->function) release(s->function);
+    if (s->function) {
+      if (s->function->owner == n) s->function->owner = nullptr;
+      release(s->function);
+    }
     delete s;
   } else if (n->kind == NodeKind::Function) {
     drop_function_state(reinterpret_cast<FunctionNode*>(n));
@@ -229,15 +232,19 @@ int node_clear(PyObject* object) {
   return 0;
 }
 
+void set_shape(OutputInfo& o, int ndim, const int64_t* from) {
+  o.ndim = ndim;
+  int64_t* shape = o.inline_shape;
+  if (RL_UNLIKELY(ndim > kInlineDims)) shape = o.heap_shape = allocate<int64_t>(static_cast<size_t>(ndim));
+  for (int i = 0; i < ndim; i++) shape[i] = from[i];
+}
+
 void set_output_info(Node* n, uint32_t index, const Tensor* t) {
   OutputInfo& o = n->outputs[index];
   o.dtype = t->desc.dtype;
   o.device = t->desc.device;
   o.differentiable = o.is_tensor = true;
-  o.ndim = t->ndim();
-  int64_t* shape = o.inline_shape;
-  if (RL_UNLIKELY(o.ndim > kInlineDims)) shape = o.heap_shape = allocate<int64_t>(static_cast<size_t>(o.ndim));
-  for (int i = 0; i < o.ndim; i++) shape[i] = t->size(i);
+  set_shape(o, t->ndim(), t->shape());
 }
 
 NodeExtras& extras_of(Node* n) {
@@ -284,7 +291,7 @@ Edge gradient_edge(Tensor* t) {
     retain(n);
     return {n, t->output_index};
   }
-  if (!t->requires_grad) return {nullptr, 0};
+  if (!t->requires_grad || t->output_index == kThroughBase) return {nullptr, 0};
   return {accumulator_of(t), 0};
 }
 

@@ -102,6 +102,7 @@ struct Node {
     void* payload;
     Tensor* leaf;            // Accumulate
     SlicesPayload* slices;   // CopySlices, AsStrided
+    Node* owner;             // Operation, Function: borrowed, the CopySlices that this write to a view belongs to
   };
   PyObject* code;  // owned: the code object that ran the forward operation
   NodeExtras* extras;
@@ -161,6 +162,7 @@ int node_clear(PyObject* object);
 void node_free_saved(Node* n);  // after backward: drops the saved tensors; using them again is an error
 uint64_t next_sequence();
 
+void set_shape(OutputInfo& o, int ndim, const int64_t* shape);
 void set_output_info(Node* n, uint32_t index, const Tensor* t);
 NodeExtras& extras_of(Node* n);
 
@@ -190,6 +192,9 @@ bool line_of(Node* n, std::string& file, int& line, std::string& function);
 std::string node_name(Node* n);  // "MulBackward0"
 
 // In-place writes and views (views.cpp).
+NodeRef view_of_base(Node* copy_slices);  // the written view, as a node over its base after the write
+// The output number of a view that requires grad only through its base (made under no_grad): it has no place in the graph.
+constexpr uint16_t kThroughBase = UINT16_MAX;
 // `self`, just written by `node`, continues from it. `self_edge`: the edge of `node` that stands for the old value.
 void rebase_history(Tensor* self, Node* node, int self_edge);
 void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);

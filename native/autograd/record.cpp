@@ -223,6 +223,12 @@ Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
     source = nullptr;
   }
   if (!source) return s.value;
+  NodeRef view;
+  if (RL_UNLIKELY(source == n && n->owner != nullptr)) {  // what was written is now seen through the base
+    view = view_of_base(n->owner);
+    source = view.get();
+    index = 0;
+  }
   held = shallow_copy(t);
   set_grad_fn(held.get(), source, index);
   return Value::of(held.get());

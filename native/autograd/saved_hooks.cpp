@@ -109,6 +109,12 @@ TensorRef unpack_packed(Node* n, const Saved& s) {
   Node* source = s.is_output ? n : o != Py_None ? reinterpret_cast<Node*>(o) : nullptr;
   uint32_t index = s.is_output ? s.output_index : static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple.get(), 3)));
   TensorRef copy = shallow_copy(t);
+  NodeRef view;
+  if (source == n && n->owner) {
+    view = view_of_base(n->owner);
+    source = view.get();
+    index = 0;
+  }
   if (source && thread_state.grad_mode) set_grad_fn(copy.get(), source, index);
   return copy;
 }

@@ -71,7 +71,8 @@ int set_grad_fn_attribute(PyObject*, PyObject*, void*) {
 PyObject* get_requires_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
-    if (t->base && t->creation != Creation::Default) return PyBool_FromLong(t->requires_grad);
+    if (t->base && t->creation != Creation::Default)  // a view that cannot be followed may be asked, but not used
+      return PyBool_FromLong(t->requires_grad || (t->base->requires_grad && is_differentiable(t->dtype())));
     return PyBool_FromLong(needs_grad(t));
   });
 }
@@ -84,6 +85,7 @@ void switch_requires_grad(Tensor* t, bool on) {
              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   }
   t->requires_grad = on;
+  if (!t->grad_fn) t->output_index = 0;
 }
 
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
@@ -99,12 +101,17 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
 }
 
 PyObject* get_is_leaf(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* { return PyBool_FromLong(!grad_fn_of(tensor_of(self))); });
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_of(self);
+    // A view that cannot be followed may be asked, but not used.
+    if (t->base && t->creation != Creation::Default) return PyBool_FromLong(!t->grad_fn);
+    return PyBool_FromLong(!grad_fn_of(t));
+  });
 }
 PyObject* get_output_nr(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    grad_fn_of(tensor_of(self));
-    return PyLong_FromLong(tensor_of(self)->output_index);
+    Tensor* t = tensor_of(self);
+    return PyLong_FromLong(grad_fn_of(t) ? t->output_index : 0);
   });
 }
 PyObject* get_retains_grad(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->retains_grad); }

@@ -9,6 +9,11 @@ Geometry geometry_of(const Tensor* t) {
   return {Dims(t->ndim(), t->shape()), Dims(t->ndim(), t->strides()), t->offset()};
 }
 
+std::string inplace_name(const Op& op) {
+  std::string name = op.name;
+  return name.back() == '_' ? name : name + "_";
+}
+
 // Refuses what cannot be followed through this view. `indirect`: the base or another view of it was written, not the view.
 [[gnu::noinline]] [[noreturn]] void refuse_creation(const Tensor* view, const char* op, bool indirect) {
   const char* what = indirect ? "its base or another view of its base has been modified in place with grad mode enabled"
@@ -48,7 +53,10 @@ void mark_view(Tensor* view, bool multi_output) {
   if (!thread_state.grad_mode) {
     view->creation = thread_state.inference_mode ? Creation::Inference : Creation::NoGrad;
     // As in PyTorch, a view made under no_grad has no history but still counts as requiring grad through its base.
-    if (!view->inference && is_differentiable(view->dtype()) && needs_grad(view->base)) view->requires_grad = true;
+    if (!view->inference && is_differentiable(view->dtype()) && needs_grad(view->base) && !view->grad_fn) {
+      view->requires_grad = true;
+      view->output_index = kThroughBase;
+    }
   } else if (multi_output) {
     view->creation = Creation::MultiOutput;
   }
@@ -74,25 +82,42 @@ bool refresh_view(Tensor* t) {
   return true;
 }
 
+NodeRef view_of_base(Node* copy_slices) {
+  const SlicesPayload& s = *copy_slices->slices;
+  NodeRef n = node_new(NodeKind::AsStrided, &AsStridedType, 1, 0, 1);
+  n->slices = new SlicesPayload{s.base, s.view, s.base_dtype, s.view_dtype, nullptr, -1};
+  retain(copy_slices);
+  n->edges[0] = {copy_slices, 0};
+  n->edge_count = 1;
+  OutputInfo& o = n->outputs[0];
+  o.dtype = static_cast<uint8_t>(s.view_dtype);
+  o.device = copy_slices->outputs[0].device;
+  o.differentiable = o.is_tensor = true;
+  set_shape(o, s.view.shape.n, s.view.shape.v);
+  n->output_count = 1;
+  return n;
+}
+
 void check_inplace(Tensor* self, const Op& op, bool will_record) {
   RL_CHECK(!self->inference || thread_state.inference_mode, Runtime,
-           "%s_: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone of the tensor to get a "
+           "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone of the tensor to get a "
            "normal one before the update (shape %s)",
-           op.name, shape_text(self).c_str());
+           inplace_name(op).c_str(), shape_text(self).c_str());
   if (!thread_state.grad_mode) return;
   if (!will_record && !self->requires_grad) return;
   if (self->base) {
-    if (self->creation != Creation::Default) refuse_creation(self, op.name, false);
+    if (self->creation != Creation::Default) refuse_creation(self, inplace_name(op).c_str(), false);
     Tensor* base = self->base;
-    RL_CHECK(!base->requires_grad || base->grad_fn || !needs_grad(self), Runtime,
-             "a view of a leaf Variable that requires grad is being used in an in-place operation. (%s_ on a view of shape %s of "
+    // (A leaf may itself be a view, of memory that does not require grad.)
+    RL_CHECK(base->grad_fn || !needs_grad(self), Runtime,
+             "a view of a leaf Variable that requires grad is being used in an in-place operation. (%s on a view of shape %s of "
              "a leaf of shape %s; use no_grad() around it, or clone() the leaf first)",
-             op.name, shape_text(self).c_str(), shape_text(base).c_str());
+             inplace_name(op).c_str(), shape_text(self).c_str(), shape_text(base).c_str());
   }
   RL_CHECK(!needs_grad(self) || self->grad_fn, Runtime,
-           "a leaf Variable that requires grad is being used in an in-place operation. (%s_ on a leaf of shape %s; use no_grad() "
+           "a leaf Variable that requires grad is being used in an in-place operation. (%s on a leaf of shape %s; use no_grad() "
            "around it, or clone() the leaf first)",
-           op.name, shape_text(self).c_str());
+           inplace_name(op).c_str(), shape_text(self).c_str());
 }
 
 void rebase_history(Tensor* self, Node* fn, int self_edge) {
@@ -106,6 +131,7 @@ void rebase_history(Tensor* self, Node* fn, int self_edge) {
   capture_line(n.get());
   retain(fn);
   n->slices = new SlicesPayload{geometry_of(base), geometry_of(self), base->dtype(), self->dtype(), fn, self_edge};
+  fn->owner = n.get();
   n->edges[0] = gradient_edge(base);
   n->edge_count = 1;
   for (uint32_t i = 0; i < fn->edge_count; i++) {

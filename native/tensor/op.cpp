@@ -258,7 +258,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
     }
   }
   if (RL_UNLIKELY(writes) && recording) record_overwrite(args[0].tensor, op);
-  if (RL_UNLIKELY(!recording && (op.flags & kView))) {
+  if (RL_UNLIKELY((op.flags & kMultiView) || (!recording && (op.flags & kView)))) {
     for (int i = 0; i < op.result_count; i++) {
       if (results[i].tag == Tag::Tensor && results[i].tensor->base) mark_view(results[i].tensor, op.flags & kMultiView);
       else if (results[i].tag == Tag::TensorList)

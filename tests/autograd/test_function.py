@@ -261,7 +261,7 @@ def test_wrong_gradients(torch):
     x = torch.ones(2, requires_grad=True)
     for result, error, text in [
         (lambda g: (g, g), RuntimeError, "returned a gradient different than None at position 2, but the corresponding forward input was not"),
-        (lambda g: (3, None), TypeError, "expected Variable or None"),
+        (lambda g: (3, None), RuntimeError, "expected Variable or None"),
         (lambda g: (g[:1].expand(3), None), RuntimeError, r"BadBackward returned an invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]"),
     ]:
         Bad.result = staticmethod(result)
