@@ -136,10 +136,14 @@ rl_status backward_rows(const Rows& r, int dtype, const T* grad, const T* x, con
             double sum, sum_x;
             loops.gradient_sums(g, row, w, n, mean, safe, &sum, &sum_x);
             const double count = static_cast<double>(n);
-            loops.combine(g, row, w, grad_in + i * n, n, mean, rstd, -(sum_x * rstd) * rstd * rstd / count,
-                          center ? -rstd * sum / count : 0.0, safe);
+            const double b = -(sum_x * rstd) * rstd * rstd / count, c = center ? -rstd * sum / count : 0;
+            if (safe && w != nullptr && dw != nullptr && db != nullptr) {
+              loops.combine_parameters(g, row, w, grad_in + i * n, n, mean, rstd, b, c, dw, db);
+              continue;
+            }
+            loops.combine(g, row, w, grad_in + i * n, n, mean, rstd, b, c, safe);
           }
-          if (dw != nullptr || db != nullptr) loops.parameter_sums(g, row, 1, n, &mean, &rstd, dw, db, safe);
+          loops.parameter_sums(g, row, n, mean, rstd, dw, db, safe);
         }
         if (weight_sum != nullptr) {
           for (int64_t j = 0; j < n; ++j) weight_sum[j] += static_cast<double>(dw[j]);

@@ -291,32 +291,42 @@ void combine_columns(const void* grad_data, const void* x_data, void* out_data, 
 }
 
 template <class T>
-void parameter_sums(const void* grad_data, const void* x_data, int64_t rows, int64_t n, const double* mean,
-                    const double* rstd, void* dw_data, void* db_data, bool safe) {
+void combine_parameters(const void* grad_data, const void* x_data, const void* w_data, void* out_data, int64_t n,
+                        double mean, double rstd, double b, double c, void* dw_data, void* db_data) {
+  const T *g = static_cast<const T*>(grad_data), *x = static_cast<const T*>(x_data), *w = static_cast<const T*>(w_data);
+  T *out = static_cast<T*>(out_data), *dw = static_cast<T*>(dw_data), *db = static_cast<T*>(db_data);
+  const T m = static_cast<T>(mean), r = static_cast<T>(rstd), tb = static_cast<T>(b), tc = static_cast<T>(c);
+  for_vectors<T>(n, [&](int64_t i, int lanes) {
+    const Vector<T> v = load_lanes(g + i, lanes, T(0)), d = load_lanes(x + i, lanes, T(0)) - m;
+    store_lanes(dw + i, lanes, load_lanes(dw + i, lanes, T(0)) + v * (d * r));
+    store_lanes(db + i, lanes, load_lanes(db + i, lanes, T(0)) + v);
+    store_lanes(out + i, lanes, v * load_lanes(w + i, lanes, T(0)) * r + d * tb + tc);
+  });
+}
+
+template <class T>
+void parameter_sums(const void* grad_data, const void* x_data, int64_t n, double mean, double rstd, void* dw_data,
+                    void* db_data, bool safe) {
   const T *g = static_cast<const T*>(grad_data), *x = static_cast<const T*>(x_data);
   T *dw = static_cast<T*>(dw_data), *db = static_cast<T*>(db_data);
-  for (int64_t r = 0; r < rows; ++r, g += n, x += n) {
-    const T m = static_cast<T>(mean[r]), s = static_cast<T>(rstd[r]);
-    if (!safe) {
-      for (int64_t i = 0; i < n; ++i) {
-        if (dw) dw[i] += static_cast<T>(static_cast<double>(g[i]) * ((static_cast<double>(x[i]) - mean[r]) * rstd[r]));
-        if (db) db[i] += g[i];
-      }
-      continue;
+  const T m = static_cast<T>(mean), r = static_cast<T>(rstd);
+  if (dw && safe) {
+    for (int64_t i = 0; i < n; ++i) dw[i] += g[i] * ((x[i] - m) * r);
+  } else if (dw) {
+    for (int64_t i = 0; i < n; ++i) {
+      dw[i] += static_cast<T>(static_cast<double>(g[i]) * ((static_cast<double>(x[i]) - mean) * rstd));
     }
-    for_vectors<T>(n, [&](int64_t i, int lanes) {
-      const Vector<T> v = load_lanes(g + i, lanes, T(0));
-      if (dw)
-        store_lanes(dw + i, lanes, load_lanes(dw + i, lanes, T(0)) + v * ((load_lanes(x + i, lanes, T(0)) - m) * s));
-      if (db) store_lanes(db + i, lanes, load_lanes(db + i, lanes, T(0)) + v);
-    });
+  }
+  if (db) {
+    for (int64_t i = 0; i < n; ++i) db[i] += g[i];
   }
 }
 
 template <class T>
 constexpr NormLoops kLoops = {statistics<T>,     normalize<T>,       affine<T>,
                               affine_columns<T>, gradient_sums<T>,   gradient_sums_columns<T>,
-                              combine<T>,        combine_columns<T>, parameter_sums<T>};
+                              combine<T>,        combine_columns<T>, combine_parameters<T>,
+                              parameter_sums<T>};
 
 constexpr NormTable table = {kLoops<float>, kLoops<double>};
 

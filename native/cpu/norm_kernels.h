@@ -32,10 +32,13 @@ struct NormLoops {
                   double c, bool safe);
   void (*combine_columns)(const void* grad, const void* x, void* out, int64_t rows, int64_t n, const double* mean,
                           const double* a, const double* b, const double* c, bool safe);
-  // Adds to sums over at most kNormRows rows of n elements: grad * (x - mean[row]) * rstd[row] to dw, grad to db (which
-  // may be null). dw and db are of T.
-  void (*parameter_sums)(const void* grad, const void* x, int64_t rows, int64_t n, const double* mean,
-                         const double* rstd, void* dw, void* db, bool safe);
+  // The same, where safe, with what one row adds to the parameters' sums on the way (dw and db, of T): grad * (x -
+  // mean) * rstd and grad.
+  void (*combine_parameters)(const void* grad, const void* x, const void* w, void* out, int64_t n, double mean,
+                             double rstd, double b, double c, void* dw, void* db);
+  // One row's part of the parameters' sums alone; dw and db may be null.
+  void (*parameter_sums)(const void* grad, const void* x, int64_t n, double mean, double rstd, void* dw, void* db,
+                         bool safe);
 };
 
 struct NormTable {

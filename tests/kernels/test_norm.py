@@ -55,6 +55,8 @@ def test_layer_norm(shape, dims, affine, dtype):
         call("layer_norm", descriptor, dims, w, b, 1e-5, y, mean, rstd)
         close(y, expected.detach(), tol)
         flat = x.double().flatten(len(rows))
+        if x.numel() == 0:
+            continue
         close(mean, flat.mean(-1), 1e-6)
         close(rstd, 1 / (flat.var(-1, correction=0) + 1e-5).sqrt(), 1e-6)
         dx, dw, db = empty(x), empty(w), empty(b)
