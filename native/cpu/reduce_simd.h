@@ -100,7 +100,9 @@ RL_INLINE void store_part(T* p, int n, Vector<T> v) {
 #else
   T buffer[kWidth<T>];
   store(buffer, v);
-  for (int i = 0; i < n; ++i) p[i] = buffer[i];
+  for (int i = 0; i < kWidth<T>; ++i) {
+    if (i < n) p[i] = buffer[i];
+  }
 #endif
 }
 
