@@ -1,4 +1,6 @@
 // Tensors from Python data and back: numbers, nested sequences, buffers.
+#include <cmath>
+
 #include "ops.h"
 #include "python.h"
 
@@ -318,6 +320,146 @@ struct Builder {
   }
 };
 
+Dims dims_from(PyObject* tuple, const char* what) {
+  Dims d;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+    int64_t n;
+    RL_CHECK(int_from(PyTuple_GET_ITEM(tuple, i), n), Type, "%s: sizes must be ints, got %s", what, Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name);
+    d.push(n);
+  }
+  return d;
+}
+
+// A tensor over a storage, with the geometry checked against its size.
+TensorRef over_checked(Storage* s, DType dtype, int64_t offset, PyObject* size, PyObject* stride) {
+  Dims shape = dims_from(size, "set_"), strides = dims_from(stride, "set_");
+  RL_CHECK(shape.n == strides.n, Runtime, "set_: mismatch in length of strides and shape: %d and %d", strides.n, shape.n);
+  RL_CHECK(offset >= 0, Runtime, "set_: Tensor: invalid storage offset %lld", static_cast<long long>(offset));
+  int64_t n = count_elements(shape.n, shape.v), last = offset;
+  for (int i = 0; i < shape.n && n > 0; i++) {
+    int64_t step;
+    RL_CHECK(strides[i] >= 0, Runtime, "set_: strides must not be negative, got %s", shape_text(strides.n, strides.v).c_str());
+    RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(last, step, &last), Runtime, "set_: sizes and strides overflow");
+  }
+  RL_CHECK(n == 0 || static_cast<uint64_t>(last) < s->nbytes / static_cast<uint64_t>(itemsize(dtype)), Runtime,
+           "set_: sizes %s, strides %s and offset %lld of %s need element %lld; the storage has %zu bytes", shape_text(shape.n, shape.v).c_str(),
+           shape_text(strides.n, strides.v).c_str(), static_cast<long long>(offset), dtype_name(dtype), static_cast<long long>(last), s->nbytes);
+  return over_storage(s, dtype, shape.n, shape.v, strides.v, static_cast<char*>(s->data) + offset * itemsize(dtype));
+}
+
+void take_over(Tensor* t, const Tensor* from) {
+  retain(from->storage);
+  release(t->storage);
+  t->storage = from->storage;
+  t->desc.data = from->desc.data;
+  t->desc.dtype = from->desc.dtype;
+  t->desc.device = from->desc.device;
+  set_geometry(t, from->ndim(), from->shape(), from->strides());
+  bump_version(t);
+}
+
+// set_(): empty; set_(tensor); set_(storage[, offset, size, stride])
+PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* keys[] = {"source", "storage_offset", "size", "stride", nullptr};
+  PyObject *source = Py_None, *size = Py_None, *stride = Py_None;
+  long long offset = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OLOO", const_cast<char**>(keys), &source, &offset, &size, &stride)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_of(self);
+    RL_CHECK(!t->requires_grad || !thread_state.grad_mode || t->grad_fn, Runtime,
+             "a leaf Variable that requires grad is being used in an in-place operation: set_ (shape %s)", shape_text(t).c_str());
+    if (source == Py_None) {
+      int64_t zero = 0;
+      take_over(t, empty(t->dtype(), 1, &zero, t->device()).get());
+      return Py_NewRef(self);
+    }
+    if (is_tensor(source)) {
+      Tensor* from = tensor_of(source);
+      RL_CHECK(from->dtype() == t->dtype(), Runtime, "set_: Could not set tensor of type %s to a tensor of type %s", dtype_name(from->dtype()), dtype_name(t->dtype()));
+      if (size == Py_None) {
+        take_over(t, from);
+        return Py_NewRef(self);
+      }
+    }
+    Storage* s = is_tensor(source) ? tensor_of(source)->storage : storage_from_object(source);
+    if (!s) {
+      PyObject* untyped = PyObject_CallMethod(source, "untyped", nullptr);
+      if (!untyped) throw PythonError();
+      s = storage_from_object(untyped);
+      Py_DECREF(untyped);
+      RL_CHECK(s, Type, "set_: expected a tensor or a storage, got %s", Py_TYPE(source)->tp_name);
+    }
+    PyObject *sizes, *strides;
+    if (size == Py_None) {
+      sizes = Py_BuildValue("(n)", static_cast<Py_ssize_t>(s->nbytes / static_cast<size_t>(itemsize(t->dtype()))));
+    } else {
+      sizes = PyLong_Check(size) ? PyTuple_Pack(1, size) : PySequence_Tuple(size);
+    }
+    if (!sizes) throw PythonError();
+    TensorRef made;
+    try {
+      if (stride == Py_None) {
+        Dims shape = dims_from(sizes, "set_"), steps(shape.n, shape.v);
+        contiguous_strides(shape.n, shape.v, steps.v);
+        strides = value_to_python(Value::of(steps));
+      } else {
+        strides = PySequence_Tuple(stride);
+      }
+      if (!strides) throw PythonError();
+    } catch (...) {
+      Py_DECREF(sizes);
+      throw;
+    }
+    try {
+      made = over_checked(s, t->dtype(), offset, sizes, strides);
+    } catch (...) {
+      Py_DECREF(sizes);
+      Py_DECREF(strides);
+      throw;
+    }
+    Py_DECREF(sizes);
+    Py_DECREF(strides);
+    take_over(t, made.get());
+    return Py_NewRef(self);
+  });
+}
+
+// resize_(sizes...): keeps what fits; new elements are not initialised
+PyObject* py_resize(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  (void)names;
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_of(self);
+    RL_CHECK(!t->requires_grad, Runtime, "cannot resize variables that require grad");
+    PyObject* sizes = nullptr;
+    if (n == 1 && !PyLong_Check(args[0])) {
+      sizes = PySequence_Tuple(args[0]);
+    } else {
+      sizes = PyTuple_New(n);
+      for (Py_ssize_t i = 0; sizes && i < n; i++) PyTuple_SET_ITEM(sizes, i, Py_NewRef(args[i]));
+    }
+    if (!sizes) throw PythonError();
+    Dims shape, strides;
+    try {
+      shape = dims_from(sizes, "resize_");
+    } catch (...) {
+      Py_DECREF(sizes);
+      throw;
+    }
+    Py_DECREF(sizes);
+    int64_t count = count_elements(shape.n, shape.v), bytes;
+    RL_CHECK(!__builtin_mul_overflow(count, itemsize(t->dtype()), &bytes), Runtime, "resize_: the size %s overflows", shape_text(shape.n, shape.v).c_str());
+    size_t offset = static_cast<size_t>(t->data() - static_cast<char*>(t->storage->data));
+    if (count && offset + static_cast<size_t>(bytes) > t->storage->nbytes) {
+      storage_resize(t->storage, offset + static_cast<size_t>(bytes));
+      t->desc.data = static_cast<char*>(t->storage->data) + offset;
+    }
+    strides.n = shape.n;
+    contiguous_strides(shape.n, shape.v, strides.v);
+    set_geometry(t, shape.n, shape.v, strides.v);
+    return Py_NewRef(self);
+  });
+}
+
 bool has_attribute(PyObject* o, const char* name) {
   int r = PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), name);
   return r > 0;
@@ -485,9 +627,44 @@ PyObject* py_set_mode_depth(PyObject*, PyObject* to) {
   return PyLong_FromLong(old);
 }
 
+// _from_storage(storage, dtype, offset, size, stride): a tensor over a storage; the geometry must lie within it
+PyObject* py_from_storage(PyObject*, PyObject* args) {
+  PyObject *storage, *dtype, *size, *stride;
+  long long offset;
+  if (!PyArg_ParseTuple(args, "OO!LO!O!", &storage, &DTypeType, &dtype, &offset, &PyTuple_Type, &size, &PyTuple_Type, &stride)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Storage* s = storage_from_object(storage);
+    RL_CHECK(s, Type, "_from_storage: expected UntypedStorage, got %s", Py_TYPE(storage)->tp_name);
+    return over_checked(s, dtype_of(dtype), offset, size, stride).take()->object();
+  });
+}
+PyObject* py_is_writable(PyObject*, PyObject* o) { return PyBool_FromLong(is_tensor(o) && !tensor_of(o)->storage->read_only); }
+PyObject* py_swap_default_device(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Device old = default_device;
+    default_device = device_from_object(o);
+    return device_object(old);
+  });
+}
+PyObject* py_get_default_device(PyObject*, PyObject*) { return device_object(default_device); }
+// _empty(size, dtype, device): for the legacy constructor
+PyObject* py_empty(PyObject*, PyObject* args) {
+  PyObject *size, *dtype, *device;
+  if (!PyArg_ParseTuple(args, "O!O!O", &PyTuple_Type, &size, &DTypeType, &dtype, &device)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Dims d = dims_from(size, "Tensor()");
+    return empty(dtype_of(dtype), d, device == Py_None ? default_device : device_from_object(device)).take()->object();
+  });
+}
+
 }  // namespace
 
 PyMethodDef data_methods[] = {
+    {"_from_storage", py_from_storage, METH_VARARGS, nullptr},
+    {"_is_writable", py_is_writable, METH_O, nullptr},
+    {"_swap_default_device", py_swap_default_device, METH_O, nullptr},
+    {"_get_default_device", py_get_default_device, METH_NOARGS, nullptr},
+    {"_empty", py_empty, METH_VARARGS, nullptr},
     {"tensor", as_method(py_tensor), METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of the data."},
     {"_over_buffer", py_over_buffer, METH_O, nullptr},
@@ -513,8 +690,13 @@ PyMethodDef data_methods[] = {
 
 PyMethodDef exchange_methods[] = {{"tolist", py_tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
                                   {"item", py_item, METH_NOARGS, "The only element as a Python number."},
+    {"set_", as_method(py_set), METH_VARARGS | METH_KEYWORDS, "Makes the tensor show other memory: of a tensor, or of a storage with offset, size and stride."},
+    {"resize_", as_method(py_resize), METH_FASTCALL | METH_KEYWORDS, "Changes the shape in place; what fits is kept."},
                                   {nullptr, nullptr, 0, nullptr}};
 
-bool data_init(PyObject* module) { return PyModule_AddFunctions(module, data_methods) == 0; }
+bool data_init(PyObject* module) {
+  return PyModule_AddFunctions(module, data_methods) == 0 && PyModule_AddObject(module, "inf", PyFloat_FromDouble(HUGE_VAL)) == 0 &&
+         PyModule_AddObject(module, "nan", PyFloat_FromDouble(NAN)) == 0;
+}
 
 }  // namespace rl

@@ -127,6 +127,7 @@ int tensor_assign(PyObject* self, PyObject* index, PyObject* value);
 extern PyMethodDef data_methods[];      // of the module: tensor, from_numpy, frombuffer, from_dlpack ...
 extern PyMethodDef exchange_methods[];  // of Tensor: numpy, tolist, item, __array__, __dlpack__ ...
 bool data_init(PyObject* module);
+bool generator_init(PyObject* module);
 bool module_base_init(PyObject* module);  // _ModuleBase, the base of nn.Module
 bool tensor_type_init(PyObject* module);
 bool storage_init(PyObject* module);

@@ -1,5 +1,6 @@
 // Operations: a parsed schema, an implementation and what autograd needs to know. One mechanism for every operation.
 #pragma once
+#include "rushlight/elementwise.h"
 #include "tensor.h"
 
 namespace rl {
@@ -202,6 +203,8 @@ TensorRef contiguous(Tensor* t);
 TensorRef cast(Tensor* t, DType dtype);  // t itself when the dtype is right; no autograd
 void copy_into(Tensor* dst, const Tensor* src);  // broadcast and converting copy; no version bump, no autograd
 void fill_value(Tensor* t, const Value& number);
+
+extern Device default_device;  // of factories
 
 // Python state that kernels may run without.
 struct GilRelease {

@@ -9,7 +9,7 @@ namespace rl {
 namespace {
 
 using ll = long long;
-enum { kContiguousFormat = 0, kPreserveFormat = 1, kChannelsLast = 2, kChannelsLast3d = 3 };
+constexpr int64_t kContiguousFormat = 0, kPreserveFormat = 1, kChannelsLast = 2;
 
 // Fresh memory for a copy of t in a memory format.
 TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format) {
@@ -171,7 +171,7 @@ RL_OP(cat) {
   Tensor* out = call.result(0, dtype, shape);
   if (out->is_meta()) return;
   GilRelease gil(out->numel >= 32768);
-  check(rl_cat(inputs.data(), static_cast<int64_t>(inputs.size()), dim, &out->desc));
+  check(rl_cat(static_cast<int32_t>(inputs.size()), inputs.data(), dim, &out->desc));
 }
 
 RL_OP(stack) {
@@ -206,7 +206,7 @@ RL_OP(stack) {
   Tensor* out = call.result(0, dtype, shape);
   if (out->is_meta()) return;
   GilRelease gil(out->numel >= 32768);
-  check(rl_cat(inputs.data(), static_cast<int64_t>(inputs.size()), dim, &out->desc));
+  check(rl_cat(static_cast<int32_t>(inputs.size()), inputs.data(), dim, &out->desc));
 }
 
 RL_OP(_cat_backward) {

@@ -14,5 +14,6 @@ MODULES = (
     "network",
     "random",
     "autograd_ops",
+    "tensor",
 )
 """Modules that hold records, in table order."""

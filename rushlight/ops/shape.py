@@ -178,7 +178,16 @@ native(
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     view="view",
     derivative={
-        "self": lambda grad, self, size, stride, storage_offset: rl._as_strided_backward(grad, self, size, stride, storage_offset)
+        "self": lambda grad, self, size, stride, storage_offset: rl._geometry_scatter(
+            grad,
+            self.shape,
+            self.stride(),
+            self.storage_offset(),
+            size,
+            stride,
+            self.storage_offset() if storage_offset is None else storage_offset,
+            self.dtype,
+        )
     },
     doc="A view of the storage with any sizes and strides.",
 )

@@ -1,0 +1,470 @@
+"""Functions of the package that are not operations: conversion, questions, settings."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from . import _C
+from ._C import Size, Tensor
+from ._interop import from_numpy
+from ._printing import set_printoptions
+from .storage import TypedStorage
+
+__all__ = ["from_numpy", "set_printoptions"]
+
+# ---------------------------------------------------------------- data
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """The data as a tensor, without a copy where that is possible."""
+    made = _C._from_data(data, dtype, False)
+    return made if device is None else made.to(device)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """The object as a tensor: shared when possible, copied when `copy` is True; ValueError when it is False and must be."""
+    made = _C._from_data(obj, dtype, bool(copy))
+    if copy is False and not isinstance(obj, Tensor) and isinstance(obj, (list, tuple, int, float, bool, complex)):
+        raise ValueError("asarray: can't alias arbitrary sequence or number; copy=False is not possible here")
+    if device is not None:
+        made = made.to(device)
+    if requires_grad and not made.requires_grad:
+        made = made.detach().requires_grad_()
+    return made
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+    """A 0-dim tensor of the default dtype."""
+    return _C.tensor(s, dtype=dtype or _C.get_default_dtype(), device=device)
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A one-dimensional tensor over a buffer's bytes.
+
+    Args:
+        buffer: an object with the buffer protocol.
+        dtype: of the elements.
+        count: how many; -1 for all there are.
+        offset: bytes to skip at the start.
+
+    Raises:
+        ValueError: sizes do not fit the buffer.
+    """
+    view = memoryview(buffer).cast("B")
+    size = dtype.itemsize
+    if view.nbytes == 0 or count == 0:
+        raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
+    if not 0 <= offset < view.nbytes:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) - 1")
+    if count < 0:
+        if (view.nbytes - offset) % size:
+            raise ValueError(f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})")
+        count = (view.nbytes - offset) // size
+    if offset + count * size > view.nbytes:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({view.nbytes} bytes)"
+        )
+    storage = _C.UntypedStorage._from_buffer(view[offset : offset + count * size])
+    made = _C._from_storage(storage, dtype, 0, (count,), (1,))
+    return made.requires_grad_() if requires_grad else made
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of an object with __dlpack__, or of a DLPack capsule."""
+    from ._dlpack import from_dlpack as take
+
+    made = take(ext_tensor)
+    return made.clone() if copy else made
+
+
+# ---------------------------------------------------------------- questions
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether the object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether the object is a storage."""
+    return isinstance(obj, (_C.UntypedStorage, TypedStorage))
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a real floating point type."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return input.is_complex()
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype holds negative numbers."""
+    return input.is_signed()
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: conjugation is never lazy."""
+    return input.is_conj()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the single element differs from zero."""
+    if input.numel() != 1:
+        raise RuntimeError(f"Boolean value of Tensor with {'no values' if input.numel() == 0 else 'more than one value'} is ambiguous")
+    return bool(input)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all |input - other| <= atol + rtol * |other|."""
+    return bool(_package().isclose(input, other, rtol, atol, equal_nan).all().item())
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread."""
+    return bool(_C._is_grad_enabled())
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode."""
+    return bool(_C._is_inference_mode_enabled())
+
+
+def typename(obj: Any) -> str:
+    """The name of a tensor's type, or of any object's class."""
+    if isinstance(obj, Tensor):
+        return type_name(obj.dtype)
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ in ("builtins", "") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+_TYPE_NAMES = {
+    "FloatTensor": _C.float32,
+    "DoubleTensor": _C.float64,
+    "HalfTensor": _C.float16,
+    "BFloat16Tensor": _C.bfloat16,
+    "LongTensor": _C.int64,
+    "IntTensor": _C.int32,
+    "ShortTensor": _C.int16,
+    "CharTensor": _C.int8,
+    "ByteTensor": _C.uint8,
+    "BoolTensor": _C.bool,
+    "ComplexFloatTensor": _C.complex64,
+    "ComplexDoubleTensor": _C.complex128,
+}
+_NAMES_OF_TYPES = {dtype: name for name, dtype in _TYPE_NAMES.items()}
+
+
+def type_name(dtype: Any) -> str:
+    """'rushlight.FloatTensor' for float32."""
+    return f"rushlight.{_NAMES_OF_TYPES[dtype]}"
+
+
+def dtype_of_type_name(value: Any) -> Any:
+    """The dtype a type name, legacy type or dtype means."""
+    if isinstance(value, _C.dtype):
+        return value
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    found = _TYPE_NAMES.get(name.rpartition(".")[2])
+    if found is None:
+        raise ValueError(f"invalid type: '{value}'")
+    return found
+
+
+class _LegacyMeta(type):
+    dtype: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return Tensor(*args, dtype=cls.dtype, **kwargs)  # type: ignore[call-arg]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TYPE_NAMES:
+        made = _LegacyMeta(name, (), {"dtype": _TYPE_NAMES[name], "__module__": "rushlight"})
+        globals()[name] = made
+        return made
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def _package() -> Any:
+    import rushlight
+
+    return rushlight
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+    """
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    n = max((len(s) for s in sizes), default=0)
+    out = [1] * n
+    for s in sizes:
+        for i, v in enumerate(s, n - len(s)):
+            if v < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({v}): ({v})")
+            if v != 1:
+                if out[i] not in (1, v):
+                    raise RuntimeError(
+                        "Shape mismatch: objects cannot be broadcast to a single shape; got " + ", ".join(str(tuple(x)) for x in sizes)
+                    )
+                out[i] = v
+    return Size(out)
+
+
+def _at_least(n: int, tensors: Any) -> Any:
+    def grow(t: Tensor) -> Tensor:
+        if n == 3 and t.dim() == 2:
+            return t.unsqueeze(-1)
+        if t.dim() == 0:
+            return t.reshape([1] * n)
+        if n >= 2 and t.dim() == 1:
+            t = t.unsqueeze(0)
+            return t.unsqueeze(-1) if n == 3 else t
+        return t
+
+    if len(tensors) == 1:
+        return tuple(map(grow, tensors[0])) if isinstance(tensors[0], (list, tuple)) else grow(tensors[0])
+    return tuple(map(grow, tensors))
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with at least one dimension."""
+    return _at_least(1, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with at least two dimensions."""
+    return _at_least(2, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with at least three dimensions."""
+    return _at_least(3, tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of vectors: 'ij' in the vectors' order, 'xy' with the first two exchanged."""
+    items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f"torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {indexing}")
+    if not items:
+        raise ValueError("meshgrid expects a non-empty TensorList")
+    for t in items:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)}")
+        if t.dtype != items[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(items) >= 2
+    if swap:
+        items[0], items[1] = items[1], items[0]
+    shape = [t.numel() for t in items]
+    grids = []
+    for i, t in enumerate(items):
+        view = [1] * len(items)
+        view[i] = shape[i]
+        grids.append(t.reshape(view).expand(shape))
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of the vectors' elements, one per row."""
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {tuple(t.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return _package().stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of one."""
+    if not tensors:
+        return _package().empty(1, 0)
+    for i, t in enumerate(tensors):
+        if t.dim() > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions")
+    matrices = [atleast_2d(t) for t in tensors]
+    dtype = functools.reduce(_C.promote_types, [m.dtype for m in matrices])
+    width = sum(m.size(1) for m in matrices)
+    rows, at = [], 0
+    for m in matrices:
+        m = m.to(dtype)
+        left = m.new_zeros((m.size(0), at))
+        right = m.new_zeros((m.size(0), width - at - m.size(1)))
+        rows.append(_package().cat([left, m, right], 1))
+        at += m.size(1)
+    return _package().cat(rows, 0)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sums of products over pairs of dimensions: the last `dims` of a with the first of b, or two lists of dims."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        first, second = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(first) != len(second):
+        raise RuntimeError("both dimension lists should have same length")
+    first, second = [d % max(a.dim(), 1) for d in first], [d % max(b.dim(), 1) for d in second]
+    for x, y in zip(first, second, strict=True):
+        if a.size(x) != b.size(y):
+            if 1 not in (a.size(x), b.size(y)):
+                raise RuntimeError(f"contracted dimensions need to match, but first has size {a.size(x)} in dim {x} and second has size {b.size(y)} in dim {y}")
+            if a.size(x) == 1:
+                b = b.sum(y, True)
+            else:
+                a = a.sum(x, True)
+    keep_a, keep_b = [d for d in range(a.dim()) if d not in first], [d for d in range(b.dim()) if d not in second]
+    inner = math.prod(a.size(d) for d in first)
+    left = a.permute(keep_a + first).reshape(-1 if inner else math.prod(a.size(d) for d in keep_a), inner)
+    right = b.permute(second + keep_b).reshape(inner, -1 if inner else math.prod(b.size(d) for d in keep_b))
+    result = left.mm(right).reshape([a.size(d) for d in keep_a] + [b.size(d) for d in keep_b])
+    return result if out is None else out.copy_(result)
+
+
+# ---------------------------------------------------------------- random state
+
+
+def manual_seed(seed: int) -> Any:
+    """Seeds the default generator; returns it."""
+    return _C.default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seeds the default generator from the operating system; returns the seed."""
+    return int(_C.default_generator.seed())
+
+
+def initial_seed() -> int:
+    """The seed the default generator started from."""
+    return int(_C.default_generator.initial_seed())
+
+
+def get_rng_state() -> Tensor:
+    """The default generator's state, 5056 bytes that PyTorch can read."""
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Puts the default generator into a state from get_rng_state."""
+    _C.default_generator.set_state(new_state)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def get_default_device() -> Any:
+    """Where factories put tensors."""
+    return _C._get_default_device()
+
+
+def set_default_device(device: Any) -> None:
+    """Where factories put tensors from now on; None for the CPU."""
+    _C._swap_default_device(_C.device(device or "cpu"))
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The default dtype, by the name of a tensor type."""
+    _C.set_default_dtype(dtype_of_type_name(t))
+
+
+_settings = {"deterministic": False, "precision": "highest"}
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted for compatibility: every operation here is deterministic."""
+    _settings["deterministic"] = bool(mode)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What use_deterministic_algorithms set."""
+    return bool(_settings["deterministic"])
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision set."""
+    return str(_settings["precision"])
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accepted for compatibility: float32 products are always computed in float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"set_float32_matmul_precision: expected highest, high or medium, got {precision!r}")
+    _settings["precision"] = precision
+
+
+class _Limits:
+    """What finfo and iinfo share."""
+
+    def __init__(self, dtype: Any, fields: Sequence[str]) -> None:
+        self.dtype = str(dtype).rpartition(".")[2]
+        self.bits = dtype.itemsize * (4 if dtype.is_complex else 8)
+        self._fields = fields
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{f}={getattr(self, f):g}" if isinstance(getattr(self, f), float) else f"{f}={getattr(self, f)}" for f in self._fields)
+        return f"{type(self).__name__}({values}, dtype={self.dtype})"
+
+
+class finfo(_Limits):  # noqa: N801
+    """Limits of a floating point dtype: bits, eps, max, min, tiny (smallest_normal), resolution."""
+
+    def __init__(self, dtype: Any = None) -> None:
+        dtype = dtype or _C.get_default_dtype()
+        if not isinstance(dtype, _C.dtype) or not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{dtype}'")
+        super().__init__(dtype.to_real(), ("resolution", "min", "max", "eps", "smallest_normal", "tiny"))
+        digits, low, high = {
+            _C.float16: (11, -14, 15),
+            _C.bfloat16: (8, -126, 127),
+            _C.float32: (24, -126, 127),
+            _C.float64: (53, -1022, 1023),
+        }[dtype.to_real()]
+        self.eps = 2.0 ** (1 - digits)
+        self.max = (2.0 - self.eps) * 2.0**high
+        self.min = -self.max
+        self.smallest_normal = self.tiny = 2.0**low
+        self.resolution = 10.0 ** -int((digits - 1) * math.log10(2))
+
+
+class iinfo(_Limits):  # noqa: N801
+    """Limits of an integer dtype: bits, max, min."""
+
+    def __init__(self, dtype: Any) -> None:
+        if not isinstance(dtype, _C.dtype) or dtype.is_floating_point or dtype.is_complex or dtype == _C.bool:
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{dtype}'")
+        super().__init__(dtype, ("min", "max"))
+        self.max = 2 ** (self.bits - (1 if dtype.is_signed else 0)) - 1
+        self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
