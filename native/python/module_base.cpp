@@ -12,6 +12,9 @@ struct ModuleObject {
   PyObject_HEAD
   PyObject* dict;
   PyObject* weak_references;
+  // A field that is neither dict nor weak references makes this type the layout base of every subclass, also of
+  // class Net(Mixin, Module): only then does `dict` above stay where this file reads it.
+  void* layout;
 };
 
 PyTypeObject* BaseType;

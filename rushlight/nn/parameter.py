@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import rushlight
-from rushlight import Tensor
-from rushlight._C import _disabled_torch_function_impl
+from rushlight import _C, Tensor
+from rushlight.overrides import _disabled_torch_function_impl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
         (True, (2, 3))
     """
 
-    __torch_function__ = _disabled_torch_function_impl
+    __torch_function__ = staticmethod(_disabled_torch_function_impl)
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
@@ -72,7 +72,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return copy
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return "Parameter containing:\n" + Tensor.__repr__(self)
+        from rushlight._printing import tensor_text
+
+        return "Parameter containing:\n" + tensor_text(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k != "_is_param"}
@@ -80,6 +82,10 @@ class Parameter(Tensor, metaclass=_ParameterType):
             return _rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), state)
         # hooks do not survive pickling; the empty dict is their place in the format
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+
+
+# operations need not ask this class for an override
+_C._set_parameter_type(Parameter)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
@@ -122,7 +128,7 @@ class Buffer(Tensor, metaclass=_BufferType):
         t._is_buffer = True
         return t
 
-    __torch_function__ = _disabled_torch_function_impl
+    __torch_function__ = staticmethod(_disabled_torch_function_impl)
 
 
 class UninitializedTensorMixin:

@@ -6,7 +6,13 @@ import warnings
 
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
 
-from ._base import global_backward_hooks, global_backward_pre_hooks, global_forward_hooks, global_forward_pre_hooks
+from ._base import (
+    ModuleBase,
+    global_backward_hooks,
+    global_backward_pre_hooks,
+    global_forward_hooks,
+    global_forward_pre_hooks,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +111,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     return _register_global(global_backward_hooks, hook)
 
 
-class HooksMixin:
+class HooksMixin(ModuleBase):  # type: ignore[misc]
     """The part of Module that deals with hooks."""
 
     __slots__ = ()

@@ -9,6 +9,7 @@ from collections import OrderedDict, namedtuple
 from rushlight import Tensor
 
 from ..parameter import Parameter, is_lazy
+from ._hooks import HooksMixin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
     __str__ = __repr__
 
 
-class StateMixin:
+class StateMixin(HooksMixin):
     """The part of Module that saves and loads its state."""
 
     __slots__ = ()

@@ -8,9 +8,7 @@ import rushlight
 from rushlight import Tensor
 
 from ..parameter import Buffer, Parameter, is_lazy
-from ._base import ModuleBase
 from ._hooks import (
-    HooksMixin,
     global_buffer_registration_hooks,
     global_module_registration_hooks,
     global_parameter_registration_hooks,
@@ -69,7 +67,7 @@ def _type_name(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-class Module(StateMixin, HooksMixin, ModuleBase):  # type: ignore[misc]
+class Module(StateMixin):
     """Base class of all neural network modules: define ``forward`` and assign parameters and submodules in
     ``__init__``.
 
