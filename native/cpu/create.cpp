@@ -60,23 +60,32 @@ rl_status check_line(const char* name, const rl_tensor& out) {
   return RL_OK;
 }
 
-template <class R>
-complex<R> power(R base, complex<R> exponent) {
+complex128 power(double base, complex128 exponent) {
   // base is real: base^(x + iy) = base^x * exp(i y log base), and exp(i pi (x + iy)) more for a negative base.
-  const R log_base = std::log(std::abs(base)), angle = base < 0 ? static_cast<R>(M_PI) : R(0);
-  const R radius = std::exp(exponent.re * log_base - exponent.im * angle);
-  const R phase = exponent.im * log_base + exponent.re * angle;
+  const double log_base = std::log(std::abs(base)), angle = base < 0 ? M_PI : 0.0;
+  const double radius = std::exp(exponent.re * log_base - exponent.im * angle);
+  const double phase = exponent.im * log_base + exponent.re * angle;
   return {radius * std::cos(phase), radius * std::sin(phase)};
 }
 
+// Everything in double, then rounded once: PyTorch's bits but for the last of pow.
 template <class T>
-void raise(double base, const T* exponents, int64_t count, T* out) {
+void logspace(const Number& start, const Number& end, double base, int64_t n, int64_t begin, int64_t count, T* out) {
+  const double steps = static_cast<double>(n > 1 ? n - 1 : 1);
+  const complex128 first{start.real, start.imag}, last{end.real, end.imag};
+  const complex128 step{(last.re - first.re) / steps, (last.im - first.im) / steps};
   for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = begin + i;
+    const bool front = index < n / 2 || n == 1;
+    const double k = static_cast<double>(front ? index : n - 1 - index);
+    const complex128 exponent =
+        front ? first + complex128(step.re * k, step.im * k) : last - complex128(step.re * k, step.im * k);
     if constexpr (is_complex_v<T>) {
-      out[i] = power(static_cast<real_type<T>>(base), exponents[i]);
+      out[i] = T(power(base, exponent));
+    } else if constexpr (is_float_v<T>) {
+      out[i] = T(static_cast<compute_type<T>>(std::pow(base, exponent.re)));
     } else {
-      using C = compute_type<T>;
-      out[i] = T(std::pow(static_cast<C>(T(static_cast<C>(base))), static_cast<C>(exponents[i])));
+      out[i] = convert<T>(std::pow(base, exponent.re));
     }
   }
 }
@@ -141,27 +150,13 @@ rl_status rl_logspace(const rl_tensor* start, const rl_tensor* end, double base,
   if (rl::create_table().linspace[out->dtype] == nullptr)
     return rl::fail(RL_TYPE_ERROR, "logspace: expected a number dtype, got %s", rl::dtype_text(out->dtype));
   const rl::Number first = rl::number_of(*start), last = rl::number_of(*end);
-  // Integers take their exponents from floats.
-  const int dtype = rl::is_integer_dtype(out->dtype) ? static_cast<int>(RL_FLOAT64) : out->dtype;
-  const rl::Fill fill = rl::create_table().linspace[dtype];
-  const int64_t n = out->shape[0], item = rl::dtype_size(out->dtype);
+  const int64_t n = out->shape[0], item = rl::dtype_size(out->dtype), step = out->strides[0] * item;
   rl::parallel_for(n, 16 * rl::kTile, [&](int64_t begin, int64_t end_index) {
-    alignas(64) char exponents[rl::kTile * 16];
     alignas(64) char tile[rl::kTile * 16];
     for (int64_t i = begin; i < end_index; i += rl::kTile) {
       const int64_t count = std::min(rl::kTile, end_index - i);
-      fill(first, last, n, i, count, exponents);
-      RL_DISPATCH_NUMBER(out->dtype, T, {
-        T* const to = reinterpret_cast<T*>(tile);
-        if constexpr (std::is_integral_v<T>) {
-          const double* from = reinterpret_cast<const double*>(exponents);
-          for (int64_t j = 0; j < count; ++j) to[j] = rl::convert<T>(std::pow(base, from[j]));
-        } else {
-          rl::raise<T>(base, reinterpret_cast<const T*>(exponents), count, to);
-        }
-      });
-      rl::scatter_tile(tile, count, item, static_cast<char*>(out->data) + i * out->strides[0] * item,
-                       out->strides[0] * item);
+      RL_DISPATCH_NUMBER(out->dtype, T, { rl::logspace(first, last, base, n, i, count, reinterpret_cast<T*>(tile)); });
+      rl::scatter_tile(tile, count, item, static_cast<char*>(out->data) + i * step, step);
     }
   });
   return RL_OK;
