@@ -47,7 +47,10 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a * sigmoid(b), with a and b the two halves of the input along ``dim``. RuntimeError for a 0-dim input."""
     if input.dim() == 0:
         raise RuntimeError("glu: expected at least 1 dimension to split, got a 0-dim tensor")
-    return _ops.glu(input, dim)
+    if input.size(dim) % 2:
+        raise RuntimeError(f"glu: expected an even size at dimension {dim}, got {input.size(dim)}")
+    a, b = input.chunk(2, dim)
+    return a * b.sigmoid()
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:

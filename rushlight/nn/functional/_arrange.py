@@ -1,0 +1,128 @@
+"""Channels rearranged, and products of several inputs."""
+
+from __future__ import annotations
+
+import rushlight
+from rushlight import Tensor
+
+__all__ = [
+    "bilinear", "channel_shuffle", "conv_tbc", "native_channel_shuffle", "pdist", "pixel_shuffle", "pixel_unshuffle",
+]  # fmt: skip
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1^T A x2 + b.
+
+    Shapes: (*, I), (*, J), weight (K, I, J), bias (K) -> (*, K). RuntimeError when they do not fit.
+    """
+    op = "bilinear"
+    if input1.dim() == 0 or input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"{op}: expected inputs of one shape but for the last size, got {list(input1.shape)} and "
+            f"{list(input2.shape)}"
+        )
+    if weight.dim() != 3 or list(weight.shape[1:]) != [input1.shape[-1], input2.shape[-1]]:
+        raise RuntimeError(
+            f"{op}: weight; expected shape [K, {input1.shape[-1]}, {input2.shape[-1]}], got {list(weight.shape)}"
+        )
+    if bias is not None and bias.numel() != weight.shape[0]:
+        raise RuntimeError(f"{op}: bias; expected {weight.shape[0]} elements, got {bias.numel()}")
+    lead = list(input1.shape[:-1])
+    x1 = input1.reshape(-1, input1.shape[-1])
+    x2 = input2.reshape(-1, input2.shape[-1])
+    k, i, j = weight.shape
+    # (N, I) x (I, K J) -> (N, K, J), then against x2
+    half = (x1 @ weight.permute(1, 0, 2).reshape(i, k * j)).reshape(-1, k, j)
+    out = (half * x2.unsqueeze(1)).sum(-1)
+    if bias is not None:
+        out = out + bias
+    return out.reshape([*lead, k])
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Interleaves ``groups`` groups of channels.
+
+    Shapes: (N, C, *) -> the same. RuntimeError when C is not divisible.
+    """
+    op = "channel_shuffle"
+    if input.dim() < 3:
+        raise RuntimeError(f"{op}: input; expected at least 3 dimensions, got {input.dim()}")
+    if groups <= 0:
+        raise RuntimeError(f"{op}: groups; expected a positive int, got {groups}")
+    n, c = input.shape[:2]
+    if c % groups:
+        raise RuntimeError(f"{op}: expected channels divisible by groups, got {c} and {groups}")
+    x = input.reshape(n, groups, c // groups, *input.shape[2:])
+    return x.transpose(1, 2).contiguous().reshape(input.shape)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The same as :func:`channel_shuffle`."""
+    return channel_shuffle(input, groups)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """(*, C r^2, H, W) -> (*, C, H r, W r) (Shi et al.
+
+    2016). RuntimeError when the channels are not divisible by r^2.
+    """
+    op, r = "pixel_shuffle", upscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(f"{op}: input; expected at least 3 dimensions, got {input.dim()}")
+    if r <= 0:
+        raise RuntimeError(f"{op}: upscale_factor; expected a positive int, got {r}")
+    *lead, c, h, w = input.shape
+    if c % (r * r):
+        raise RuntimeError(f"{op}: expected channels divisible by {r * r} (upscale_factor^2), got {c}")
+    n = len(lead)
+    x = input.reshape(*lead, c // (r * r), r, r, h, w)
+    x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return x.contiguous().reshape(*lead, c // (r * r), h * r, w * r)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """(*, C, H r, W r) -> (*, C r^2, H, W). RuntimeError when height or width is not divisible by r."""
+    op, r = "pixel_unshuffle", downscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(f"{op}: input; expected at least 3 dimensions, got {input.dim()}")
+    if r <= 0:
+        raise RuntimeError(f"{op}: downscale_factor; expected a positive int, got {r}")
+    *lead, c, h, w = input.shape
+    if h % r or w % r:
+        raise RuntimeError(f"{op}: expected height and width divisible by {r}, got {h} and {w}")
+    n = len(lead)
+    x = input.reshape(*lead, c, h // r, r, w // r, r)
+    x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return x.contiguous().reshape(*lead, c * r * r, h // r, w // r)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances between all pairs of rows i < j. Shapes: (N, D) -> (N (N - 1) / 2)."""
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist: input; expected 2 dimensions, got {input.dim()}")
+    if not input.is_floating_point():
+        raise RuntimeError(f"pdist: dtype; expected floating point, got {input.dtype}")
+    if p < 0:
+        raise RuntimeError(f"pdist: p; expected a number of at least 0, got {p}")
+    n = input.shape[0]
+    if n < 2:
+        return input.new_empty(0)
+    i, j = rushlight.triu_indices(n, n, 1, device=input.device).unbind(0)
+    return rushlight.linalg.vector_norm(input.index_select(0, i) - input.index_select(0, j), p, -1)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d over an input of shape (T, B, C_in), with a weight (kernel, C_in, C_out) and a bias (C_out)."""
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError(
+            "conv_tbc: expected input (T, B, C_in), weight (K, C_in, C_out) and bias (C_out), got "
+            f"{list(input.shape)}, "
+            f"{list(weight.shape)} and {list(bias.shape)}"
+        )
+    if input.shape[2] != weight.shape[1] or weight.shape[2] != bias.shape[0]:
+        raise RuntimeError(
+            f"conv_tbc: channels; expected {weight.shape[1]} of input and {weight.shape[2]} of bias (weight), got "
+            f"{input.shape[2]} and {bias.shape[0]}"
+        )
+    out = rushlight.nn.functional.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    return out.permute(2, 0, 1)
