@@ -76,6 +76,10 @@ void drop_function_state(FunctionNode* f) {
 void drop_contents(Node* n) {
   uint32_t saved = std::exchange(n->saved_count, 0);
   for (uint32_t i = 0; i < saved; i++) drop_value(n, n->saved[i].value);
+  if (n->kind == NodeKind::AsStrided && n->edge_count) {
+    Node* base = n->edges[0].node;
+    if (base && base->kind == NodeKind::CopySlices && base->slices && base->slices->seen == n) base->slices->seen = nullptr;
+  }
   uint32_t edges = std::exchange(n->edge_count, 0);
   for (uint32_t i = 0; i < edges; i++)
     if (n->edges[i].node) release(n->edges[i].node);

@@ -76,6 +76,7 @@ struct SlicesPayload {
   Geometry base, view;
   DType base_dtype, view_dtype;
   Node* function;  // owned; CopySlices: the node of the write itself
+  Node* seen;      // CopySlices: borrowed, the node of the written view after the write, while somebody uses it
   int self_edge;   // CopySlices: the edge of `function` that is the written tensor, or -1
 };
 

@@ -72,7 +72,7 @@ bool refresh_view(Tensor* t) {
   if (t->creation != Creation::Default) refuse_creation(t, "autograd", true);
   NodeRef n = node_new(NodeKind::AsStrided, &AsStridedType, 1, 0, 1);
   capture_line(n.get());
-  n->slices = new SlicesPayload{geometry_of(base), geometry_of(t), base->dtype(), t->dtype(), nullptr, -1};
+  n->slices = new SlicesPayload{geometry_of(base), geometry_of(t), base->dtype(), t->dtype(), nullptr, nullptr, -1};
   n->edges[0] = gradient_edge(base);
   n->edge_count = 1;
   set_output_info(n.get(), 0, t);
@@ -83,12 +83,14 @@ bool refresh_view(Tensor* t) {
 }
 
 NodeRef view_of_base(Node* copy_slices) {
-  const SlicesPayload& s = *copy_slices->slices;
+  SlicesPayload& s = *copy_slices->slices;
+  if (s.seen) return NodeRef::share(s.seen);
   NodeRef n = node_new(NodeKind::AsStrided, &AsStridedType, 1, 0, 1);
-  n->slices = new SlicesPayload{s.base, s.view, s.base_dtype, s.view_dtype, nullptr, -1};
+  n->slices = new SlicesPayload{s.base, s.view, s.base_dtype, s.view_dtype, nullptr, nullptr, -1};
   retain(copy_slices);
   n->edges[0] = {copy_slices, 0};
   n->edge_count = 1;
+  s.seen = n.get();
   OutputInfo& o = n->outputs[0];
   o.dtype = static_cast<uint8_t>(s.view_dtype);
   o.device = copy_slices->outputs[0].device;
@@ -130,7 +132,7 @@ void rebase_history(Tensor* self, Node* fn, int self_edge) {
   NodeRef n = node_new(NodeKind::CopySlices, &CopySlicesType, 1 + others, 0, 1);
   capture_line(n.get());
   retain(fn);
-  n->slices = new SlicesPayload{geometry_of(base), geometry_of(self), base->dtype(), self->dtype(), fn, self_edge};
+  n->slices = new SlicesPayload{geometry_of(base), geometry_of(self), base->dtype(), self->dtype(), fn, nullptr, self_edge};
   fn->owner = n.get();
   n->edges[0] = gradient_edge(base);
   n->edge_count = 1;
@@ -145,6 +147,7 @@ void rebase_history(Tensor* self, Node* fn, int self_edge) {
   set_grad_fn(base, n.get(), 0);
   self->view_version = self->storage->version - 1;  // stale: its node is made from the base's
   refresh_view(self);
+  n->slices->seen = self->grad_fn;
 }
 
 void record_overwrite(Tensor* self, const Op& op) {

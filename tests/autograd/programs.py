@@ -14,8 +14,8 @@ def run(torch, seed, steps=14):
     r = random.Random(seed)
 
     def make(shape):
-        flat = [round(r.uniform(-1.5, 1.5), 3) for _ in range(shape[0] * shape[1])]
-        return torch.tensor(flat, dtype=torch.float64).view(*shape)
+        # Not a view: PyTorch loses the gradient of a leaf that is one when it is written under no_grad.
+        return torch.tensor([[round(r.uniform(-1.5, 1.5), 3) for _ in range(shape[1])] for _ in range(shape[0])], dtype=torch.float64)
 
     leaves = [make((2, 3)).requires_grad_() for _ in range(2)] + [make((2, 3))]
     pool = [leaf * 1 if r.random() < 0.9 else leaf for leaf in leaves]
@@ -55,16 +55,16 @@ def run(torch, seed, steps=14):
             elif kind == 3:
                 pool.append((t * 0.5).exp())
             elif kind in (4, 5):
-                if t.dim():
+                if t.dim() and t.shape[0]:
                     pool.append(t[index % t.shape[0]])
             elif kind == 6:
-                if t.dim():
+                if t.dim() and t.shape[0]:
                     pool.append(t[index % 2 :])
             elif kind == 7:
                 if t.dim() == 2:
                     pool.append(t.t())
             elif kind == 8:
-                if t.dim():
+                if t.dim() and t.shape[0]:
                     pool.append(t.unbind(0)[index % t.shape[0]])
             elif kind == 9:
                 pool.append(t.unsqueeze(0).squeeze(0))
@@ -79,7 +79,7 @@ def run(torch, seed, steps=14):
             elif kind == 15:
                 t.tanh_()
             elif kind == 16:
-                if t.dim():
+                if t.dim() and t.shape[0]:
                     t[index % t.shape[0]] = u.sum() * 0.3
             elif kind == 17:
                 if grad_off < 0.3:
@@ -87,7 +87,7 @@ def run(torch, seed, steps=14):
                         t.mul_(amount)
                 elif grad_off < 0.5:
                     with torch.no_grad():
-                        if t.dim():
+                        if t.dim() and t.shape[0]:
                             pool.append(t[index % t.shape[0]])
                 elif grad_off < 0.7:
                     t.detach().mul_(amount)
