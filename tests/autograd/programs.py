@@ -145,7 +145,9 @@ def same(a, b):
     if a[0] != b[0]:
         return False
     if a[0] == "error":
-        return a[1] == b[1]
+        # PyTorch checks saved values that it does not need, so it may refuse earlier.
+        late = ("grad", "backward")
+        return a[1] == b[1] or (a[1] in late and b[1] in late)
     x, y = flatten(a[1], []), flatten(b[1], [])
     if len(x) != len(y):
         return False
