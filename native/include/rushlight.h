@@ -101,7 +101,11 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 /* ---- kernels by family */
 #include "rushlight/conv.h"
 #include "rushlight/matmul.h"
+#include "rushlight/norm.h"
 #include "rushlight/pool.h"
 #include "rushlight/random.h"
+#include "rushlight/reduce.h"
+#include "rushlight/scan.h"
+#include "rushlight/softmax.h"
 
 #endif
