@@ -83,6 +83,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
 }
 
 PyGetSetDef tensor_getset[] = {{"shape", get_shape, nullptr, "The sizes of the dimensions, a Size.", nullptr},
+                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes set from Python.", nullptr},
                                {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
                                {"device", get_device, nullptr, "Where the data is.", nullptr},
                                {"layout", get_layout, nullptr, "rushlight.strided.", nullptr},
