@@ -99,7 +99,12 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #endif
 
 /* ---- kernels by family */
+#include "rushlight/cat.h"
 #include "rushlight/conv.h"
+#include "rushlight/create.h"
+#include "rushlight/elementwise.h"
+#include "rushlight/embedding.h"
+#include "rushlight/index.h"
 #include "rushlight/matmul.h"
 #include "rushlight/norm.h"
 #include "rushlight/pool.h"
@@ -107,5 +112,6 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #include "rushlight/reduce.h"
 #include "rushlight/scan.h"
 #include "rushlight/softmax.h"
+#include "rushlight/sort.h"
 
 #endif
