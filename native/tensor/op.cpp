@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include "../autograd/autograd.h"
+#include "ops.h"
 #include "rushlight/elementwise.h"
 
 namespace rl {
@@ -192,7 +193,23 @@ namespace {
 
 }  // namespace
 
+// The in-place twin of a composite: its result, written with copy_, so that the tape sees the write.
+[[gnu::noinline]] static void run_composite_inplace(const Op& op, const Value* args, Value* results) {
+  Tensor* self = args[0].tensor;
+  Value made[kMaxResults];
+  run_op(op, args, made);
+  TensorRef r = TensorRef::own(made[0].tensor);
+  RL_CHECK(can_cast(r->dtype(), self->dtype()), Runtime, "%s_: result type %s can't be cast to the desired output type %s", op.name,
+           dtype_title(r->dtype()), dtype_title(self->dtype()));
+  RL_CHECK(same_shape(r.get(), self), Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s", op.name, shape_text(self).c_str(),
+           shape_text(r.get()).c_str());
+  if (r.get() != self) call_inplace(ops::copy_, {Value::of(self), Value::of(r)});
+  retain(self);
+  results[0] = Value::of(self);
+}
+
 void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out, bool inplace) {
+  if (RL_UNLIKELY(inplace && (op.flags & kComposite))) return run_composite_inplace(op, args, results);
   uint32_t on_meta = 0;
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
     const Value& v = args[__builtin_ctz(m)];

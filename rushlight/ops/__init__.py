@@ -9,6 +9,7 @@ MODULES = (
     "shape",
     "indexing",
     "reduction",
+    "sorting",
     "creation",
     "matrix",
     "network",
