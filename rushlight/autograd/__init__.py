@@ -78,7 +78,8 @@ def backward(
     if grad_variables is not None:
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                "only use "
                 "`grad_tensors`."
             )
         import warnings
@@ -112,8 +113,10 @@ def grad(
         grad_outputs: the gradients of the outputs, of the same shapes; None for scalars.
         retain_graph: whether the graph can be used again. Default: the value of `create_graph`.
         create_graph: whether the gradients are recorded themselves, for higher derivatives.
-        allow_unused: whether an input that the outputs do not depend on gets None. Default: the value of `materialize_grads`.
-        is_grads_batched: the first dimension of each grad_output counts independent gradients; so does that of the result.
+        allow_unused: whether an input that the outputs do not depend on gets None. Default: the value of
+            `materialize_grads`.
+        is_grads_batched: the first dimension of each grad_output counts independent gradients; so does that of the
+            result.
         materialize_grads: whether zeros stand in for None.
 
     Raises:
@@ -126,7 +129,9 @@ def grad(
         (tensor(6.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     outputs = _as_tuple(outputs)
@@ -143,7 +148,7 @@ def grad(
         if any(g is None and not isinstance(i, Tensor) for g, i in zip(result, inputs, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         result = tuple(rushlight.zeros_like(i) if g is None else g for g, i in zip(result, inputs, strict=True))
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _batched_grad(
@@ -157,16 +162,19 @@ def _batched_grad(
     """One backward for each index of the first dimension of the gradients, stacked."""
     import rushlight
 
-    sizes = {g.shape[0] if g.dim() else None for g in grads if g is not None}
-    if len(sizes) != 1 or None in sizes:
-        raise RuntimeError(f"grad: is_grads_batched needs grad_outputs with one batch size; got {[tuple(g.shape) for g in grads if g is not None]}")
+    sizes = {g.shape[0] if g.dim() else -1 for g in grads if g is not None}
+    if len(sizes) != 1 or -1 in sizes:
+        raise RuntimeError(f"grad: is_grads_batched needs grad_outputs with one batch size; got sizes {sorted(sizes)}")
     batch: int = next(iter(sizes))
     for i, (output, g) in enumerate(zip(outputs, grads, strict=True)):
         if g is not None and tuple(g.shape[1:]) != tuple(output.shape):
             raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes "
-                f"of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
-                f"grad_output[{i}] has a shape of {tuple(g.shape)} and output[{i}] has a shape of {tuple(output.shape)}."
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes "
+                "of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                "mismatch was detected: "
+                f"grad_output[{i}] has a shape of {tuple(g.shape)} and output[{i}] has a shape of "
+                f"{tuple(output.shape)}."
             )
     if batch == 0:
         return tuple(rushlight.zeros((0, *i.shape), dtype=i.dtype, device=i.device) for i in inputs)

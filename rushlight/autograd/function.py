@@ -27,8 +27,8 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors (or None) for backward, where ``ctx.saved_tensors`` has them.
 
-        Only inputs and outputs of forward should be saved here, once, from forward or setup_context. In-place changes of
-        a saved tensor are found out in backward.
+        Only inputs and outputs of forward should be saved here, once, from forward or setup_context. In-place
+        changes of a saved tensor are found out in backward.
         """
         self.to_save = tensors
 
@@ -82,9 +82,9 @@ class FunctionMeta(type):
 class Function(metaclass=FunctionMeta):
     """Base of operations with a hand-written derivative.
 
-    A subclass has static methods ``forward(ctx, *args)`` (or ``forward(*args)`` with ``setup_context(ctx, inputs, output)``)
-    and ``backward(ctx, *grad_outputs)``, which returns one gradient for each argument of forward, None where there is none.
-    It is used through ``apply``.
+    A subclass has static methods ``forward(ctx, *args)`` (or ``forward(*args)`` with ``setup_context(ctx, inputs,
+    output)``) and ``backward(ctx, *grad_outputs)``, which returns one gradient for each argument of forward, None
+    where there is none. It is used through ``apply``.
 
     Example::
 
@@ -109,12 +109,14 @@ class Function(metaclass=FunctionMeta):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
-            f"{type(self).__name__}: a Function is not instantiated. Its methods are static: call {type(self).__name__}.apply(...)"
+            f"{type(self).__name__}: a Function is not instantiated. Its methods are static: call "
+            f"{type(self).__name__}.apply(...)"
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function "
             "with static forward method: call its apply()."
         )
 
@@ -132,7 +134,8 @@ class Function(metaclass=FunctionMeta):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Computes the gradients of the inputs from those of the outputs."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
         )
 
     vjp = backward
@@ -187,7 +190,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             outputs = fn(ctx, *args)
         if not _C.is_grad_enabled():
             return outputs
-        # The outputs depend on what requires grad only through `args` and the saved tensors; a node that raises stands for it.
+        # The outputs depend on what requires grad only through `args` and the saved tensors; a node that raises
+        # stands for it.
         requires_grad = any(isinstance(a, _C.Tensor) and a.requires_grad for a in args)
         if not requires_grad:
             return outputs

@@ -25,7 +25,8 @@ def _decorate(switch: Any, func: Callable[..., Any]) -> Callable[..., Any]:
     """The function, run each time inside a fresh context of the same kind as `switch`."""
     if inspect.isclass(func):
         warnings.warn(
-            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+            "functions or "
             "methods. Decorate the `__init__` method alone to keep what decorating the class does.",
             FutureWarning,
             stacklevel=2,

@@ -70,20 +70,22 @@ def _numerical_columns(func: Callable[..., Any], inputs: tuple[Any, ...], leaf: 
 def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, eps: float = 1e-6, output: int = 0) -> list[Any]:
     """The Jacobian of one output by central differences: a matrix (input elements, output elements) for each input.
 
-    For complex inputs an entry is ds/dx + i ds/dy of the two components of the input element, as the conjugate Wirtinger
-    convention of gradients has it for a real output.
+    For complex inputs an entry is ds/dx + i ds/dy of the two components of the input element, as the conjugate
+    Wirtinger convention of gradients has it for a real output.
     """
     inputs = _tuple(inputs)
     result = []
     for leaf in _leaves(inputs):
         columns = _numerical_columns(fn, inputs, leaf, eps)
-        rows = [sum(d[output].reshape(-1) * c for d, c in zip(dirs, _components(leaf), strict=True)) for dirs in columns]
+        rows = [
+            sum(d[output].reshape(-1) * c for d, c in zip(dirs, _components(leaf), strict=True)) for dirs in columns
+        ]
         result.append(rushlight.stack(rows) if rows else None)
     return result
 
 
 def get_analytical_jacobian(inputs: Any, output: Any) -> list[Any]:
-    """The Jacobian of an output by backward: a matrix (input elements, output elements) for each input that requires grad."""
+    """The Jacobian of an output by backward: for each input, a matrix (input elements, output elements)."""
     leaves = _leaves(_tuple(inputs))
     columns: list[list[Any]] = [[] for _ in leaves]
     for index in product(*(range(n) for n in output.shape)):
@@ -112,7 +114,13 @@ def _gradients(output: Any, leaves: list[Any], seed: Any) -> list[Any]:
 
 
 def _check_slow(
-    func: Callable[..., Any], inputs: tuple[Any, ...], leaves: list[Any], eps: float, atol: float, rtol: float, nondet_tol: float
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    leaves: list[Any],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
 ) -> None:
     numerical = [_numerical_columns(func, inputs, leaf, eps) for leaf in leaves]
     outputs = _outputs(func, inputs)
@@ -133,14 +141,24 @@ def _check_slow(
 def _check_deterministic(g: Any, h: Any, k: int, i: int, nondet_tol: float) -> None:
     if g.numel() and not bool(((g - h).abs() <= nondet_tol).all().item()):
         raise GradcheckError(
-            f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
-            f"values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism was {nondet_tol}. "
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+            "gives different "
+            "values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism "
+            f"was {nondet_tol}. "
             f"(output {k}, input {i})"
         )
 
 
 def _compare_entry(
-    leaf: Any, g: Any, columns: list[list[Any]], k: int, i: int, index: Any, component: complex, atol: float, rtol: float
+    leaf: Any,
+    g: Any,
+    columns: list[list[Any]],
+    k: int,
+    i: int,
+    index: Any,
+    component: complex,
+    atol: float,
+    rtol: float,
 ) -> None:
     # Moving element e of the input in a direction d changes Re(conj(seed) output) by the numerical value; the gradient
     # says Re(conj(d) g[e]).
@@ -152,14 +170,21 @@ def _compare_entry(
             analytic = (complex(flat[e].item()) * complex(d).conjugate()).real
             if not _close(analytic, numeric, atol, rtol):
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {k} with respect to input {i}: at output index {tuple(index)} and input "
+                    f"Jacobian mismatch for output {k} with respect to input {i}: at output index {tuple(index)} "
+                    "and input "
                     f"element {e} (shapes {tuple(derivative[k].shape)} and {tuple(leaf.shape)})\n"
                     f"numerical: {numeric!r}\nanalytical: {analytic!r}\n(tolerance {atol} + {rtol} x numerical)"
                 )
 
 
 def _check_fast(
-    func: Callable[..., Any], inputs: tuple[Any, ...], leaves: list[Any], eps: float, atol: float, rtol: float, nondet_tol: float
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    leaves: list[Any],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
 ) -> None:
     generator = rushlight.Generator().manual_seed(20)
 
@@ -196,7 +221,8 @@ def _check_fast(
             scale = max(1.0, float(leaf.numel() * output.numel()) ** 0.5)
             if not _close(analytic, numeric, atol * scale, rtol):
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {k} with respect to input {i} (fast mode, along one random direction; shapes "
+                    f"Jacobian mismatch for output {k} with respect to input {i} (fast mode, along one random "
+                    "direction; shapes "
                     f"{tuple(output.shape)} and {tuple(leaf.shape)})\nnumerical: {numeric!r}\nanalytical: {analytic!r}"
                 )
 
@@ -204,19 +230,23 @@ def _check_fast(
 def _check_inputs(inputs: tuple[Any, ...], leaves: list[Any]) -> None:
     if not leaves:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
         )
     for i, leaf in enumerate(leaves):
         if not (leaf.dtype == rushlight.float64 or leaf.dtype == rushlight.complex128):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail "
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail "
                 "if all the inputs are not of double precision floating point or complex.",
                 stacklevel=3,
             )
         if any(stride == 0 and size > 1 for stride, size in zip(leaf.stride(), leaf.shape, strict=True)):
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
-                "to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able "
+                "to compute the numerical gradients correctly. You should call .contiguous on the input before "
+                "passing it to gradcheck."
             )
 
 
@@ -232,7 +262,9 @@ def _check_layout_and_type(outputs: tuple[Any, ...], leaves: list[Any], check_dt
         if check_dtypes and g.dtype != leaf.dtype:
             raise GradcheckError(f"grad has the wrong dtype; expected {leaf.dtype}, got {g.dtype} (input {i})")
         if tuple(g.shape) != tuple(leaf.shape):
-            raise GradcheckError(f"grad is incorrect size; expected {tuple(leaf.shape)}, got {tuple(g.shape)} (input {i})")
+            raise GradcheckError(
+                f"grad is incorrect size; expected {tuple(leaf.shape)}, got {tuple(g.shape)} (input {i})"
+            )
 
 
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], leaves: list[Any]) -> None:
@@ -246,14 +278,16 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], leaves: 
             )
         except RuntimeError as error:
             raise GradcheckError(
-                "Expected backward function to handle undefined output grads. Please look at \"Notes about undefined output "
-                f"gradients\": it raised {error}"
+                'Expected backward function to handle undefined output grads. Please look at "Notes about '
+                "undefined output "
+                f'gradients": it raised {error}'
             ) from error
         if all(not pick(i) for i in range(len(outputs))):
             for i, g in enumerate(grads):
                 if g is not None and bool((g != 0).any().item()):
                     raise GradcheckError(
-                        f"Expected all input grads to be undefined or zero when all output grads are undefined or zero (input {i})"
+                        "Expected all input grads to be undefined or zero when all output grads are undefined or "
+                        f"zero (input {i})"
                     )
 
     outputs = tuple(o for o in _outputs(func, inputs) if o.requires_grad)
@@ -284,7 +318,8 @@ def _check_no_gradient(func: Callable[..., Any], inputs: tuple[Any, ...], leaves
         for e, directions in enumerate(_numerical_columns(func, inputs, leaf, eps)):
             if any(bool((d != 0).any().item()) for derivative in directions for d in derivative):
                 raise GradcheckError(
-                    f"Numerical gradient for function expected to be zero: its outputs do not require grad, but change with "
+                    "Numerical gradient for function expected to be zero: its outputs do not require grad, but "
+                    "change with "
                     f"element {e} of input {i}"
                 )
 
@@ -302,7 +337,8 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str,
     for o in outputs:
         if o.requires_grad and any(o is leaf for leaf in leaves):
             raise ValueError(
-                "gradcheck expects the outputs to be computed from the inputs; an output is an input itself. Return a view or a clone"
+                "gradcheck expects the outputs to be computed from the inputs; an output is an input itself. "
+                "Return a view or a clone"
             )
     check = _check_fast if options["fast_mode"] else _check_slow
     check(func, inputs, leaves, options["eps"], options["atol"], options["rtol"], options["nondet_tol"])
@@ -395,7 +431,9 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
                 continue
             expected = rushlight.stack([s[i] for s in single])
             if not bool(((b - expected).abs() <= 1e-6 + 1e-5 * expected.abs()).all().item()):
-                raise GradcheckError(f"While computing batched gradients, got another result than one by one (output {k}, input {i})")
+                raise GradcheckError(
+                    f"While computing batched gradients, got another result than one by one (output {k}, input {i})"
+                )
 
 
 def gradgradcheck(
@@ -422,8 +460,8 @@ def gradgradcheck(
     Args:
         func: takes tensors and returns a tensor or a tuple of tensors.
         inputs: its arguments; those that require grad should be float64 or complex128.
-        grad_outputs: gradients of the outputs. Default: random ones that require grad, so that the dependence on them is
-            checked too.
+        grad_outputs: gradients of the outputs. Default: random ones that require grad, so that the dependence on
+            them is checked too.
         gen_non_contig_grad_outputs: whether the random ones are not contiguous.
 
     The other arguments are those of `gradcheck`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import namedtuple
 
 from rushlight import _C
 from rushlight._C import Node
@@ -12,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
     from typing import Any
-
-from collections import namedtuple
 
 __all__ = [
     "GradientEdge",
@@ -33,7 +32,8 @@ _InputMetadata = namedtuple("_InputMetadata", ["shape", "dtype", "device"])
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge through which the gradient of this tensor flows; ``grad(inputs=)`` and ``backward`` take it in its place.
+    """The edge through which the gradient of this tensor flows; ``grad(inputs=)`` and ``backward`` take it in its
+    place.
 
     Raises:
         RuntimeError: the tensor does not require grad.
@@ -49,7 +49,8 @@ def increment_version(tensor: Any) -> None:
 
 
 class saved_tensors_hooks:
-    """Context in which every tensor that is saved for backward goes through ``pack_hook``, and ``unpack_hook`` when it is used.
+    """Context in which every tensor that is saved for backward goes through ``pack_hook``, and ``unpack_hook`` when
+    it is used.
 
     Example::
 
@@ -117,8 +118,8 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
     Args:
         tensors: tensors that require grad.
-        fn: with ``mode="all"``, ``fn(grads)`` is called once all gradients of a backward are there (None for a tensor that the
-            backward does not reach); with ``mode="any"``, ``fn(grad)`` at the first of them.
+        fn: with ``mode="all"``, ``fn(grads)`` is called once all gradients of a backward are there (None for a
+            tensor that the backward does not reach); with ``mode="any"``, ``fn(grad)`` at the first of them.
         mode: ``"all"`` or ``"any"``.
 
     Returns:

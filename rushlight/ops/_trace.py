@@ -1,10 +1,11 @@
 """Derivatives for the tape: what they need, and their bodies as lists of operations.
 
-The tape asks twice. At the first recording of an operation, `derivative` says which values each formula needs. At the first
-backward, `trace` calls the formula once with proxies. Operations on tensor proxies are written down; the tape then replays
-them without entering Python. When a formula looks at a number, a shape or a dtype, the proxy notes what it saw as a guard:
-the list holds only while the guards do, and other values get a list of their own. A formula that does anything else (uses
-the data of a tensor, calls an operation in place, ...) is simply called each time.
+The tape asks twice. At the first recording of an operation, `derivative` says which values each formula needs. At
+the first backward, `trace` calls the formula once with proxies. Operations on tensor proxies are written down; the
+tape then replays them without entering Python. When a formula looks at a number, a shape or a dtype, the proxy
+notes what it saw as a guard: the list holds only while the guards do, and other values get a list of their own. A
+formula that does anything else (uses the data of a tensor, calls an operation in place, ...) is simply called each
+time.
 """
 
 from __future__ import annotations
@@ -46,10 +47,14 @@ def _source(operation: Operation, name: str) -> tuple[str, int]:
     for suffix, kind in _SUFFIXES.items():
         if name.endswith(suffix) and name.removesuffix(suffix) in inputs:
             return kind, inputs.index(name.removesuffix(suffix))
-    raise ValueError(f"derivative of {operation.full_name}: unknown parameter {name!r}; its inputs are {', '.join(inputs)}")
+    raise ValueError(
+        f"derivative of {operation.full_name}: unknown parameter {name!r}; its inputs are {', '.join(inputs)}"
+    )
 
 
-def derivative(module: str, name: str, overload: str) -> list[tuple[tuple[int, ...], tuple[tuple[str, int], ...], Any, bool]]:
+def derivative(
+    module: str, name: str, overload: str
+) -> list[tuple[tuple[int, ...], tuple[tuple[str, int], ...], Any, bool]]:
     """The formulas of one operation: (input numbers, parameter sources, callable, returns a tuple)."""
     operation = record(module, name, overload)
     inputs = [a.name for a in operation.arguments]
@@ -272,11 +277,11 @@ class ListProxy(Proxy):
     __bool__ = __len__ = __iter__ = _refuse
 
 
-def _revealing(*names: str) -> Any:
+def _revealing(names: str) -> Any:
     """Gives a class the methods of the value behind it; using one notes the value as a guard."""
 
     def decorate(cls: Any) -> Any:
-        for name in names:
+        for name in names.split():
 
             def method(self: Any, *args: Any, _name: str = name) -> Any:
                 plain = [a._reveal() if isinstance(a, ValueProxy) else a for a in args]
@@ -289,10 +294,10 @@ def _revealing(*names: str) -> Any:
 
 
 @_revealing(
-    *"__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__".split(),
-    *"__rmod__ __pow__ __rpow__ __neg__ __pos__ __abs__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __bool__ __int__".split(),
-    *"__float__ __complex__ __index__ __round__ __trunc__ __len__ __getitem__ __iter__ __contains__ __and__ __or__".split(),
-    *"__hash__ __str__ __repr__".split(),
+    """__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__
+    __rmod__ __pow__ __rpow__ __neg__ __pos__ __abs__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __bool__ __int__
+    __float__ __complex__ __index__ __round__ __trunc__ __len__ __getitem__ __iter__ __contains__ __and__ __or__
+    __hash__ __str__ __repr__"""
 )
 class ValueProxy(Proxy):
     """A number or a tuple of numbers: handed on to operations as it is, or looked at under a guard."""

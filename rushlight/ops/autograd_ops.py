@@ -12,16 +12,18 @@ native(
     doc="The sum over the dimensions along which `size` was broadcast to this shape.",
 )
 
-# A geometry is a place in a storage: shape, strides and offset, in elements of the tensor's own dtype. The three operations
-# below are linear, and each is the adjoint of another.
-_GEOMETRY = "int[] base_shape, int[] base_strides, int base_offset, int[] shape, int[] strides, int offset, ScalarType dtype"
+# A geometry is a place in a storage: shape, strides and offset, in elements of the tensor's own dtype. The three
+# operations below are linear, and each is the adjoint of another.
+_GEOMETRY = (
+    "int[] base_shape, int[] base_strides, int base_offset, int[] shape, int[] strides, int offset, ScalarType dtype"
+)
 
 native(
     f"_geometry_gather(Tensor self, {_GEOMETRY}) -> Tensor",
     out=False,
     derivative={
-        "self": lambda grad, self_dtype, base_shape, base_strides, base_offset, shape, strides, offset: rl._geometry_scatter(
-            grad, base_shape, base_strides, base_offset, shape, strides, offset, self_dtype
+        "self": lambda grad, self_dtype, base_shape, base_strides, base_offset, shape, strides, offset: (
+            rl._geometry_scatter(grad, base_shape, base_strides, base_offset, shape, strides, offset, self_dtype)
         )
     },
     doc="What a view (shape, strides, offset, dtype) of a storage shows when the base in it has these values.",
@@ -30,8 +32,8 @@ native(
     f"_geometry_scatter(Tensor self, {_GEOMETRY}) -> Tensor",
     out=False,
     derivative={
-        "self": lambda grad, self_dtype, base_shape, base_strides, base_offset, shape, strides, offset: rl._geometry_gather(
-            grad, base_shape, base_strides, base_offset, shape, strides, offset, self_dtype
+        "self": lambda grad, self_dtype, base_shape, base_strides, base_offset, shape, strides, offset: (
+            rl._geometry_gather(grad, base_shape, base_strides, base_offset, shape, strides, offset, self_dtype)
         )
     },
     doc="The base (of this dtype) that is zero except where a view shows these values; overlapping values are summed.",
@@ -43,8 +45,8 @@ native(
         "self": lambda grad, base_shape, base_strides, base_offset, shape, strides, offset, dtype: rl._geometry_replace(
             grad, None, base_shape, base_strides, base_offset, shape, strides, offset, dtype
         ),
-        "source": lambda grad, base_shape, base_strides, base_offset, shape, strides, offset, dtype: rl._geometry_gather(
-            grad, base_shape, base_strides, base_offset, shape, strides, offset, dtype
+        "source": lambda grad, base_shape, base_strides, base_offset, shape, strides, offset, dtype: (
+            rl._geometry_gather(grad, base_shape, base_strides, base_offset, shape, strides, offset, dtype)
         ),
     },
     doc="The base with what a view (of this dtype) shows replaced by source, or by zeros.",

@@ -1,7 +1,7 @@
 """Random programs of views, in-place writes, reuse and hooks, for comparing two implementations.
 
-A program is drawn from a seed alone, never from what the implementation answers, so both run the same one. Its outcome is
-a list of values, or says at which step an error was raised.
+A program is drawn from a seed alone, never from what the implementation answers, so both run the same one. Its
+outcome is a list of values, or says at which step an error was raised.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import random
 
 
 def run(torch, seed, steps=14):
-    """Runs program number `seed`; returns (kind, payload): gradients and values as nested lists, or the failing step."""
+    """Runs program number `seed`; returns (kind, payload): gradients and values, or the failing step."""
     r = random.Random(seed)
 
     def make(shape):
         # Not a view: PyTorch loses the gradient of a leaf that is one when it is written under no_grad.
-        return torch.tensor([[round(r.uniform(-1.5, 1.5), 3) for _ in range(shape[1])] for _ in range(shape[0])], dtype=torch.float64)
+        return torch.tensor(
+            [[round(r.uniform(-1.5, 1.5), 3) for _ in range(shape[1])] for _ in range(shape[0])], dtype=torch.float64
+        )
 
     leaves = [make((2, 3)).requires_grad_() for _ in range(2)] + [make((2, 3))]
     pool = [leaf * 1 if r.random() < 0.9 else leaf for leaf in leaves]
@@ -40,7 +42,8 @@ def run(torch, seed, steps=14):
 
     step = -1
     try:
-        for step in range(steps):
+        for number in range(steps):
+            step = number
             kind = r.randrange(22)
             t, u = pick(), pick()
             if kind in (11, 12, 13, 14, 15, 16) and t.requires_grad:
@@ -94,7 +97,9 @@ def run(torch, seed, steps=14):
                 else:
                     pool.append(t.detach())
             elif kind == 18:
-                if t.requires_grad and (t.grad_fn is not None or t.is_leaf):  # PyTorch crashes on a view that is not up to date
+                if t.requires_grad and (
+                    t.grad_fn is not None or t.is_leaf
+                ):  # PyTorch crashes on a view that is not up to date
                     handles.append(t.register_hook(hook(amount if index < 3 else None)))
             elif kind == 19:
                 if t.requires_grad and (t.grad_fn is not None or t.is_leaf):

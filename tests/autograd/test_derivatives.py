@@ -39,7 +39,9 @@ def test_functions(rl):
 
 def test_numbers_and_shapes_pass_through_without_guards(rl):
     g = rl.ones(2, 3)
-    guards, instructions, _ = trace(rl, lambda grad, alpha, self_shape: (grad * alpha).expand(self_shape), g, 2.0, (2, 3))
+    guards, instructions, _ = trace(
+        rl, lambda grad, alpha, self_shape: (grad * alpha).expand(self_shape), g, 2.0, (2, 3)
+    )
     assert guards == []
     assert instructions[0][2][1] == ("p", 1)
     assert instructions[1][2][1] == ("p", 2)

@@ -76,9 +76,14 @@ def test_errors_of_roots(torch):
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
         torch.ones(3).sum().backward()
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of .*\[2\].* and output\[0\] has a shape of .*\[3\]"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"Mismatch in shape: grad_output\[0\] has a shape of .*\[2\].* and output\[0\] has a shape of .*\[3\]",
+    ):
         (x * 2).backward(torch.ones(2))
-    with pytest.raises(RuntimeError, match="For complex Tensors, both grad_output and output are required to have the same dtype"):
+    with pytest.raises(
+        RuntimeError, match="For complex Tensors, both grad_output and output are required to have the same dtype"
+    ):
         (x * 2).backward(torch.ones(3, dtype=torch.complex64))
     with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
         torch.autograd.backward([x.sum(), (x * 2).sum()], [None])
@@ -125,7 +130,10 @@ def test_unused_inputs(torch):
     x = torch.ones(2, requires_grad=True)
     y = torch.ones(3, requires_grad=True)
     z = (x * 2).sum()
-    with pytest.raises(RuntimeError, match="The differentiated Tensor at index 1 appears to not have been used|One of the differentiated"):
+    with pytest.raises(
+        RuntimeError,
+        match="The differentiated Tensor at index 1 appears to not have been used",
+    ):
         torch.autograd.grad(z, (x, y), retain_graph=True)
     gx, gy = torch.autograd.grad(z, (x, y), allow_unused=True, retain_graph=True)
     assert gx.tolist() == [2.0, 2.0] and gy is None
@@ -334,6 +342,7 @@ def test_an_error_in_a_hook_leaves_everything_usable(torch):
     assert x.grad.tolist() == [4.0, 4.0]
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph")
 def test_grad_mode_during_backward(torch):
     x = torch.ones(2, requires_grad=True)
     modes = []

@@ -175,7 +175,9 @@ def test_dirty_inputs_must_be_returned(torch):
         def backward(ctx, grad):
             return grad
 
-    with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward method were not returned as output"):
+    with pytest.raises(
+        RuntimeError, match="Some elements marked as dirty during the forward method were not returned as output"
+    ):
         Bad.apply(torch.ones(2, requires_grad=True) * 1)
 
 
@@ -226,10 +228,14 @@ def test_wrong_number_of_gradients(torch):
 
     x = torch.ones(2, requires_grad=True)
     Bad.count = 1
-    with pytest.raises(RuntimeError, match=r"BadBackward returned an incorrect number of gradients \(expected 2, got 1\)"):
+    with pytest.raises(
+        RuntimeError, match=r"BadBackward returned an incorrect number of gradients \(expected 2, got 1\)"
+    ):
         Bad.apply(x, x).sum().backward()
     Bad.count = 3
-    with pytest.raises(RuntimeError, match=r"BadBackward returned an incorrect number of gradients \(expected 2, got 3\)"):
+    with pytest.raises(
+        RuntimeError, match=r"BadBackward returned an incorrect number of gradients \(expected 2, got 3\)"
+    ):
         Bad.apply(x, x).sum().backward()
 
 
@@ -260,9 +266,17 @@ def test_wrong_gradients(torch):
 
     x = torch.ones(2, requires_grad=True)
     for result, error, text in [
-        (lambda g: (g, g), RuntimeError, "returned a gradient different than None at position 2, but the corresponding forward input was not"),
+        (
+            lambda g: (g, g),
+            RuntimeError,
+            "returned a gradient different than None at position 2, but the corresponding forward input was not",
+        ),
         (lambda g: (3, None), RuntimeError, "expected Variable or None"),
-        (lambda g: (g[:1].expand(3), None), RuntimeError, r"BadBackward returned an invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]"),
+        (
+            lambda g: (g[:1].expand(3), None),
+            RuntimeError,
+            r"BadBackward returned an invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]",
+        ),
     ]:
         Bad.result = staticmethod(result)
         with pytest.raises(error, match=text):
@@ -349,7 +363,9 @@ def test_once_differentiable(torch):
     y = Square.apply(x)
     (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
     assert g.item() == 2 * 9 * 6
-    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+    with pytest.raises(
+        RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"
+    ):
         g.backward()
 
 
@@ -377,6 +393,7 @@ def test_recording_inside_forward_is_off(torch):
         assert not F.apply(x).requires_grad
 
 
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_not_instantiated(torch):
     with pytest.raises(RuntimeError):
         make_exp(torch)()(torch.ones(1))

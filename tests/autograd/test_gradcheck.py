@@ -104,6 +104,7 @@ def test_nondeterminism(torch):
     assert torch.autograd.gradcheck(Shaky.apply, inputs(torch), nondet_tol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Backwards compatibility")
 def test_undefined_gradients(torch):
     class Two(torch.autograd.Function):
         @staticmethod
@@ -139,7 +140,7 @@ def test_a_gradient_that_is_not_multiplied(torch):
         def backward(ctx, grad):
             return torch.ones(3, dtype=torch.float64)
 
-    with pytest.raises(RuntimeError, match="backward not multiplied by grad_output|Jacobian mismatch"):
+    with pytest.raises(RuntimeError, match="backward not multiplied by grad_output"):
         torch.autograd.gradcheck(Bad.apply, inputs(torch))
 
 

@@ -56,7 +56,11 @@ def test_bad_hook_results(torch):
     for hook, error, text in [
         (lambda g: g[:1], RuntimeError, "has changed the size of value"),
         (lambda g: g.double(), RuntimeError, "has changed the type of value"),
-        (lambda g: 3, TypeError, "expected Variable, but hook returned|expected Variable, but hook '<lambda>' returned 'int'"),
+        (
+            lambda g: 3,
+            TypeError,
+            "expected Variable, but hook returned|expected Variable, but hook '<lambda>' returned 'int'",
+        ),
     ]:
         with x.register_hook(hook), pytest.raises(error, match=text):
             (x * 2).sum().backward()
@@ -167,7 +171,9 @@ def test_multi_grad_hook(torch):
     a = torch.ones(2, requires_grad=True)
     b = torch.ones(2, requires_grad=True)
     seen = []
-    handle = torch.autograd.graph.register_multi_grad_hook((a, b), lambda grads: seen.append([g if g is None else g.tolist() for g in grads]))
+    handle = torch.autograd.graph.register_multi_grad_hook(
+        (a, b), lambda grads: seen.append([g if g is None else g.tolist() for g in grads])
+    )
     (a * b * 2).sum().backward()
     assert seen == [[[2.0, 2.0], [2.0, 2.0]]]
     (a * 3).sum().backward()
@@ -209,9 +215,9 @@ def test_second_derivative_through_packed_tensors(torch):
 
 
 def test_disabled_saved_tensors_hooks(torch):
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
     with torch.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-            pass
+        hooks.__enter__()
 
 
 def test_save_on_cpu(torch):

@@ -97,9 +97,13 @@ def test_leaves(torch):
     text = "a leaf Variable that requires grad is being used in an in-place operation"
     with pytest.raises(RuntimeError, match=text):
         x.add_(1)
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(
+        RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"
+    ):
         x[0].add_(1)
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(
+        RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"
+    ):
         x.view(2, 1).mul_(2)
     with torch.no_grad():
         x.add_(1)
@@ -227,7 +231,7 @@ def test_multi_output_views(torch):
 
 def test_multi_output_view_without_grad(torch):
     y = torch.ones(2, 3)
-    a, b = y.unbind()
+    a, _ = y.unbind()
     a.mul_(2)
     assert y.tolist() == [[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]
 
@@ -257,7 +261,9 @@ def test_inference_tensors(torch):
         t.mul_(2)
     with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         x * t
-    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"):
+    with pytest.raises(
+        RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"
+    ):
         t.requires_grad_()
     with pytest.raises(RuntimeError, match="view was created in inference mode"):
         view.mul_(2)
