@@ -68,9 +68,15 @@ template <class T>
 RL_INLINE complex<T> sign(complex<T> z) {
   return m::sgn(z);
 }
+// Division by zero gives the infinities of division by a positive real zero.
+template <class T>
+RL_INLINE complex<T> div(complex<T> a, complex<T> b) {
+  if (b.re == T(0) && b.im == T(0)) return {a.re / m::fabs(b.re), a.im / m::fabs(b.im)};
+  return a / b;
+}
 template <class T>
 RL_INLINE complex<T> reciprocal(complex<T> z) {
-  return complex<T>(T(1), T(0)) / z;
+  return m::div(complex<T>(T(1), T(0)), z);
 }
 template <class T>
 RL_INLINE complex<T> rsqrt(complex<T> z) {
@@ -106,6 +112,7 @@ RL_INLINE complex<T> log10(complex<T> z) {
 template <class T>
 RL_INLINE complex<T> log1p(complex<T> z) {
   const double x = z.re, y = z.im;
+  if (x == 0.0 && y == 0.0) return z;  // zeros keep their signs
   // |1 + z|^2 - 1, without cancellation near 0
   const double d = x * (2.0 + x) + y * y;
   if (!(d < 0.5 && d > -0.5)) return complex<T>(wide_log(complex128(1.0 + x, y)));

@@ -163,23 +163,40 @@ RL_INLINE bool isnan(T x) {
     return false;
   }
 }
+// The bits of a quiet NaN where x is NaN. ORed into a result they make it NaN without a branch: a chain of conditions on
+// the same values becomes a tangle of masks.
+RL_INLINE uint32_t nan_bits(float x) { return -static_cast<uint32_t>(x != x) & 0x7fc00000u; }
+RL_INLINE uint64_t nan_bits(double x) { return -static_cast<uint64_t>(x != x) & 0x7ff8000000000000u; }
+
 // NaN wins.
 template <Real T>
 RL_INLINE T maximum(T a, T b) {
-  return m::isnan(a) || a > b ? a : b;
+  const T result = a > b ? a : b;
+  if constexpr (Float<T>) {
+    return m::from_bits(m::bits_of(result) | nan_bits(a));
+  } else {
+    return result;
+  }
 }
 template <Real T>
 RL_INLINE T minimum(T a, T b) {
-  return m::isnan(a) || a < b ? a : b;
+  const T result = a < b ? a : b;
+  if constexpr (Float<T>) {
+    return m::from_bits(m::bits_of(result) | nan_bits(a));
+  } else {
+    return result;
+  }
 }
 // NaN loses.
 template <Real T>
 RL_INLINE T fmax(T a, T b) {
-  return m::isnan(b) || a > b ? a : b;
+  const T result = a > b ? a : b;
+  return m::isnan(b) ? a : result;
 }
 template <Real T>
 RL_INLINE T fmin(T a, T b) {
-  return m::isnan(b) || a < b ? a : b;
+  const T result = a < b ? a : b;
+  return m::isnan(b) ? a : result;
 }
 
 // ---- comparison
@@ -257,7 +274,7 @@ RL_INLINE T bitwise_right_shift(T a, T b) {
 template <class T>
 RL_INLINE int zero_divisor(T b) {
   if constexpr (Integer<T>) {
-    return b == 0;
+    return b == T(0);
   } else {
     return 0;
   }
@@ -275,6 +292,10 @@ RL_INLINE T trunc_divide(T a, T b) {
     if (b == -1) return neg(a);
     return b == 0 ? T(0) : a / b;
   }
+}
+template <Float T>
+RL_INLINE T trunc_divide(T a, T b) {
+  return m::trunc(a / b);
 }
 template <Integer T>
 RL_INLINE T fmod(T a, T b) {
@@ -379,11 +400,11 @@ RL_INLINE bool isfinite(T x) {
 }
 template <Real T>
 RL_INLINE bool isposinf(T x) {
-  return m::isinf(x) && x > T(0);
+  return m::isinf(x) & (x > T(0));
 }
 template <Real T>
 RL_INLINE bool isneginf(T x) {
-  return m::isinf(x) && x < T(0);
+  return m::isinf(x) & (x < T(0));
 }
 template <Real T>
 RL_INLINE bool signbit(T x) {
@@ -417,7 +438,7 @@ RL_INLINE T angle(T a) {
 }
 template <Real T>
 RL_INLINE T heaviside(T a, T at_zero) {
-  return a == T(0) ? at_zero : m::isnan(a) ? a : T(a > T(0));
+  return a == T(0) ? at_zero : T(a > T(0));
 }
 
 }  // namespace m

@@ -27,6 +27,10 @@ MASKS = frozenset(
 )
 
 
+#: Functions whose value is real even for complex arguments.
+REAL_RESULTS = frozenset({"abs", "real", "imag", "angle"})
+
+
 class Expression:
     """A node. ``name`` is "input", "constant" or the function; ``value`` is the input's name or the constant's number."""
 
@@ -146,6 +150,16 @@ class Expression:
 
     def __ne__(self, other: Operand) -> Expression:  # type: ignore[override]
         return apply("ne", self, other)
+
+    def is_complex(self) -> bool:
+        """True: the expression must hold for complex numbers too."""
+        return True
+
+    def derivative(self, name: str) -> Expression:
+        """The derivative by the input of this name."""
+        from ._derivatives import derivative
+
+        return derivative(self, name)
 
     def __getattr__(self, name: str) -> Callable[..., Expression]:
         # Derivative lambdas are written for tensors, whose functions are methods too: grad.conj(), self.exp().
@@ -284,14 +298,13 @@ def conj(self: Operand) -> Expression:
 
 UNARY = (
     "abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan sinh cosh tanh"
-    " asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma trigamma logical_not bitwise_not floor ceil round trunc"
-    " frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool positive sinc log_ndtr ndtri i0 i0e i1 i1e"
-    " log_sigmoid relu deg2rad rad2deg erfcx"
+    " asinh acosh atanh sigmoid erf erfc erfinv ndtr lgamma digamma relu positive logical_not bitwise_not floor ceil round trunc"
+    " frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool"
 ).split()
 BINARY = (
     "floor_divide trunc_divide remainder fmod atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or"
-    " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign hypot nextafter"
-    " ldexp logaddexp logaddexp2 xlogy xlog1py gcd lcm heaviside float_power complex polar zeta polygamma igamma igammac"
+    " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign hypot nextafter gcd lcm"
+    " heaviside zeta polygamma"
 ).split()
 ARITY: dict[str, int] = {
     **dict.fromkeys(UNARY, 1),
@@ -316,6 +329,19 @@ FUNCTIONS: dict[str, Callable[..., Expression]] = {name: _named(name) for name i
 FUNCTIONS.update({f.__name__: f for f in (add, sub, mul, div, neg, pow, where, conj)})
 
 
+class _ScalarNamespace:
+    """``rl`` of a lambda that is traced."""
+
+    def __getattr__(self, name: str) -> Callable[..., Expression]:
+        try:
+            return FUNCTIONS[name.removeprefix("special").removeprefix("_")]
+        except KeyError:
+            raise AttributeError(f"scalar expression: no function {name!r}") from None
+
+
+_SCALAR_NAMESPACE = _ScalarNamespace()
+
+
 def __getattr__(name: str) -> Callable[..., Expression]:
     try:
         return FUNCTIONS[name]
@@ -330,7 +356,7 @@ def trace(function: Callable[..., Any], inputs: Sequence[str] | None = None) -> 
     """Calls a lambda once with inputs named after its parameters; returns its results as a tuple.
 
     Free names of the lambda that name a function of this module (``exp``, ``where``) mean the scalar function, whatever
-    the defining module calls by that name, so the same lambda serves tensors and scalars.
+    the defining module calls by that name, and so does ``rl.exp``; thus one lambda serves tensors and scalars.
 
     >>> trace(lambda x: exp(x) * 1)
     (exp(x),)
@@ -338,8 +364,9 @@ def trace(function: Callable[..., Any], inputs: Sequence[str] | None = None) -> 
     names = list(inspect.signature(function).parameters) if inputs is None else list(inputs)
     scalar = function
     if inspect.isfunction(function):
-        scope = {**function.__globals__, **FUNCTIONS}
+        scope = {**function.__globals__, **FUNCTIONS, "rl": _SCALAR_NAMESPACE}
         scalar = type(function)(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
+        scalar.__kwdefaults__ = function.__kwdefaults__
     result = scalar(*map(variable, names))
     results = result if isinstance(result, tuple) else (result,)
     return tuple(map(lift, results))
@@ -401,9 +428,6 @@ class Program:
     results: tuple[Ref | Number, ...]
 
 
-#: Functions of expressions whose tensor operation has another name.
-TENSOR_NAMES = {"to_bool": "ne_zero"}
-
 
 def to_program(results: Expression | Sequence[Expression], inputs: Sequence[str] | None = None) -> Program:
     """The expression as tensor operations, every shared subexpression computed once.
@@ -426,7 +450,7 @@ def to_program(results: Expression | Sequence[Expression], inputs: Sequence[str]
             if node.name == "to_bool":
                 steps.append(("ne", (operands[0], 0)))
             else:
-                steps.append((TENSOR_NAMES.get(node.name, node.name), operands))
+                steps.append((node.name, operands))
             place[id(node)] = Ref(len(names) + len(steps) - 1)
     return Program(names, tuple(steps), tuple(place[id(root)] for root in roots))
 
@@ -446,11 +470,20 @@ def count_uses(nodes: Iterable[Expression]) -> dict[int, int]:
 class CppPrinter:
     """Prints expressions as C++ statements: every function is ``m::name`` of a policy, constants are ``T(value)``."""
 
-    def __init__(self, prefix: str = "m::", compute_type: str = "T") -> None:
-        self.prefix, self.compute_type = prefix, compute_type
+    def __init__(self, prefix: str = "m::", compute_type: str = "T", real_type: str = "R") -> None:
+        self.prefix, self.compute_type, self.real_type = prefix, compute_type, real_type
+        self._real: set[int] = set()  # nodes whose value is of the real type
 
-    def number(self, value: Number) -> str:
-        """A constant of the compute type."""
+    def number(self, value: Number, real: bool = False) -> str:
+        """A constant of the compute type, or of its real type."""
+        kept = self.compute_type
+        self.compute_type = self.real_type if real else kept
+        try:
+            return self._number(value)
+        finally:
+            self.compute_type = kept
+
+    def _number(self, value: Number) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, complex):
@@ -471,7 +504,13 @@ class CppPrinter:
     def call(self, node: Expression, operands: Sequence[str]) -> str:
         """The application of one function to printed operands."""
         typed = list(operands)
+        others = [a for a in node.arguments if a.name != "constant" and not a.is_mask]
+        real = bool(others) and all(id(a) in self._real for a in others)
+        if node.name in REAL_RESULTS or (real and not node.is_mask):
+            self._real.add(id(node))
         for i, argument in enumerate(node.arguments):
+            if real and argument.name == "constant" and not argument.is_mask:
+                typed[i] = self.number(argument.value, real=True)
             wants_mask = node.name.startswith("logical_") or (node.name == "where" and i == 0)
             if argument.is_mask and not wants_mask and node.name != "to_bool":
                 typed[i] = f"{self.compute_type}({operands[i]})"
@@ -497,3 +536,55 @@ class CppPrinter:
                     call = f"t{len(statements) - 1}"
                 text[id(node)] = call
         return statements, [text[id(result)] for result in results]
+
+
+class TensorPrinter:
+    """Prints expressions as Python code over tensors, in which every operation is differentiable."""
+
+    OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+    # Scalar functions whose tensor operation has another name, or is differentiable under another name.
+    NAMES = {"trunc_divide": "_div_trunc", "floor_divide": "_div_floor", "polygamma": "_polygamma", "zeta": "special_zeta", "ndtr": "special_ndtr"}
+
+    def __init__(self, namespace: str = "rl") -> None:
+        self.namespace = namespace
+
+    def call(self, node: Expression, operands: Sequence[str]) -> str:
+        """One tensor operation."""
+        if node.name in self.OPERATORS:
+            return f"({operands[0]} {self.OPERATORS[node.name]} {operands[1]})"
+        if node.name == "neg":
+            return f"(-{operands[0]})"
+        if node.name == "to_bool":
+            return f"({operands[0]} != 0)"
+        return f"{self.namespace}.{self.NAMES.get(node.name, node.name)}({', '.join(operands)})"
+
+    def print(self, name: str, parameters: Sequence[str], results: Sequence[Expression]) -> str:
+        """The source of a function of tensors."""
+        order = topological(results)
+        uses = count_uses(order)
+        text: dict[int, str] = {}
+        lines = [f"def {name}({', '.join(parameters)}):"]
+        for node in order:
+            if node.name == "input":
+                text[id(node)] = node.value
+            elif node.name == "constant":
+                text[id(node)] = f"({node.value!r})" if str(node.value).startswith("-") else repr(node.value)
+            else:
+                call = self.call(node, [text[id(argument)] for argument in node.arguments])
+                if uses.get(id(node), 0) > 1:
+                    lines.append(f"    t{len(lines)} = {call}")
+                    call = f"t{len(lines) - 1}"
+                text[id(node)] = call
+        values = [text[id(result)] for result in results]
+        lines.append(f"    return {values[0] if len(values) == 1 else '(' + ', '.join(values) + ')'}")
+        return "\n".join(lines) + "\n"
+
+
+def tensor_function(name: str, parameters: Sequence[str], results: Sequence[Expression], namespace: Any) -> Callable[..., Any]:
+    """The expression as a function of tensors; `namespace` finds the operations."""
+    source = TensorPrinter().print(name, parameters, results)
+    scope: dict[str, Any] = {"rl": namespace}
+    exec(compile(source, f"<derivative {name}>", "exec"), scope)
+    function: Callable[..., Any] = scope[name]
+    return function

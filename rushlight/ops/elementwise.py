@@ -1,17 +1,929 @@
-"""Elementwise operations: a scalar expression each, from which kernels, fused derivatives and traces come."""
+"""Elementwise operations: a scalar expression each, from which kernels, fused derivatives and traces come.
+
+Lambdas of expressions see scalars: names like ``exp`` or ``where`` in them mean the scalar functions of `_expression`.
+Lambdas of derivatives are written for tensors, and are traced as scalars too, which makes one fused kernel of each.
+"""
 
 from __future__ import annotations
 
-from ._expression import exp, maximum, where
-from ._record import elementwise
+import math
+from collections.abc import Callable
+from typing import Any
 
-elementwise("add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", lambda self, other, alpha: self + other * alpha, types="bool int float complex")
-elementwise("sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", lambda self, other, alpha: self - other * alpha, types="int float complex")
-elementwise("mul(Tensor self, Tensor|Scalar other) -> Tensor", lambda self, other: self * other, types="bool int float complex")
-elementwise("div(Tensor self, Tensor|Scalar other) -> Tensor", lambda self, other: self / other, types="float complex", compute="float")
-elementwise("neg(Tensor self) -> Tensor", lambda self: -self, types="int float complex")
-elementwise("exp(Tensor self) -> Tensor", lambda self: exp(self), types="float32", compute="float")
-elementwise("maximum(Tensor self, Tensor other) -> Tensor", lambda self, other: maximum(self, other), types="bool int float")
-elementwise("where(Tensor condition, Tensor self, Tensor other) -> Tensor", lambda condition, self, other: where(condition, self, other), types="bool int float complex")
-elementwise("lt(Tensor self, Tensor other) -> Tensor", lambda self, other: self < other, types="bool int float", result="bool")
-elementwise("floor_divide(Tensor self, Tensor other) -> Tensor", lambda self, other: self // other, types="int")
+from ._expression import FUNCTIONS
+from ._fused import fuse_derivatives
+from ._record import TABLE, composite, elementwise, native, rl
+
+ALL = "bool int float complex"
+REAL = "bool int float"
+
+# Scalar functions that expressions use; the names are looked up among `_expression.FUNCTIONS` when a lambda is traced.
+_s: Any = type("Scalars", (), {name: staticmethod(function) for name, function in FUNCTIONS.items()})
+
+
+def _conj(x: Any) -> Any:
+    """The conjugate of a tensor, a number or a scalar expression, without an operation where it changes nothing."""
+    if isinstance(x, complex):
+        return x.conjugate()
+    if isinstance(x, (int, float)):
+        return x
+    return x.conj() if x.is_complex() else x
+
+
+def _zeros(grad: Any) -> Any:
+    return rl.zeros_like(grad)
+
+
+def _function(
+    name: str,
+    derivative: Callable[..., Any] | None,
+    doc: str,
+    *,
+    expression: Callable[..., Any] | None = None,
+    types: str = "float complex",
+    compute: str = "float",
+    aliases: str = "",
+    **fields: Any,
+) -> None:
+    """A function of one tensor, with its in-place twin. Aliases are functions and methods alike."""
+    fields.setdefault("inplace", True)
+    elementwise(
+        f"{name}(Tensor self) -> Tensor",
+        expression or (lambda self: FUNCTIONS[name](self)),
+        types=types,
+        compute=compute,
+        derivative={"self": derivative} if derivative else {},
+        doc=doc,
+        public=_names(name, aliases),
+        **{"method": not name.startswith(("_", "special_")), **fields},
+    )
+
+
+def _names(name: str, aliases: str) -> tuple[str, ...]:
+    plain = [alias for alias in aliases.split() if "." not in alias]
+    own = () if name.startswith(("_", "special_")) else (name,)
+    return (*own, *aliases.split(), *(f"Tensor.{alias}" for alias in plain))
+
+
+# ---------------------------------------------------------------- arithmetic
+
+elementwise(
+    "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    lambda self, other, alpha: self + other * alpha,
+    types=ALL,
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "other": lambda grad, alpha: grad if alpha == 1 else grad * _conj(alpha),
+    },
+    doc="The sum self + alpha * other.",
+)
+elementwise(
+    "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    lambda self, other, alpha: self - other * alpha,
+    types="int float complex",
+    inplace=True,
+    public=_names("sub", "subtract"),
+    derivative={
+        "self": lambda grad: grad,
+        "other": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
+    },
+    doc="The difference self - alpha * other.",
+)
+elementwise(
+    "rsub(Tensor self, Tensor|Scalar other, Scalar alpha=1) -> Tensor",
+    lambda self, other, alpha: other - self * alpha,
+    types="int float complex",
+    method=False,
+    derivative={
+        "self": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
+        "other": lambda grad: grad,
+    },
+    doc="The difference other - alpha * self.",
+)
+elementwise(
+    "mul(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: self * other,
+    types=ALL,
+    inplace=True,
+    public=_names("mul", "multiply"),
+    derivative={
+        "self": lambda grad, other: grad * _conj(other),
+        "other": lambda grad, self: grad * _conj(self),
+    },
+    doc="The product self * other.",
+)
+elementwise(
+    "div(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: self / other,
+    types="float complex",
+    compute="float",
+    inplace=True,
+    public=_names("div", "divide true_divide"),
+    derivative={
+        "self": lambda grad, other: grad / _conj(other),
+        "other": lambda grad, self, other: -grad * _conj((self / other) / other),
+    },
+    doc="The quotient self / other; of integers too it is a float.",
+)
+elementwise(
+    "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: self // other,
+    types="int float",
+    inplace=True,
+    doc="The whole number below self / other.",
+)
+elementwise(
+    "_div_trunc(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: _s.trunc_divide(self, other),
+    types="int float",
+    inplace=True,
+    doc="The quotient without its fraction.",
+)
+elementwise(
+    "_div_floor(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: self // other,
+    types="int float",
+    inplace=True,
+    derivative={"self": _zeros, "other": _zeros},
+    doc="floor_divide as div has it, whose derivative is 0.",
+)
+native(
+    "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
+    options={"composite": True},
+    inplace=True,
+    doc='The quotient, rounded towards zero with rounding_mode="trunc", down with "floor".',
+)
+elementwise(
+    "remainder(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: self % other,
+    types="int float",
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: -grad * rl._div_floor(self, other),
+    },
+    options={"fuse": False},
+    doc="What is left of self after taking away whole multiples of other; it has the sign of other.",
+)
+elementwise(
+    "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: _s.fmod(self, other),
+    types="int float",
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: -grad * rl._div_trunc(self, other),
+    },
+    options={"fuse": False},
+    doc="What is left of self after taking away whole multiples of other; it has the sign of self.",
+)
+_function("neg", lambda grad: -grad, "-self.", types="int float complex", compute="promote", aliases="negative")
+_function("positive", lambda grad: grad, "self.", types="int float complex", compute="promote", inplace=False, out=False)
+_function(
+    "abs",
+    lambda grad, self: grad * self.sgn(),
+    "The absolute value; of a complex number a real one.",
+    types="int float complex",
+    compute="promote",
+    result="real",
+    aliases="absolute",
+    options={"fuse": False},
+)
+_function("sign", _zeros, "-1, 0 or 1 by the sign.", types=REAL, compute="promote")
+_function(
+    "sgn",
+    lambda grad, self, result: rl.where(self == 0, 0, (grad - result * (grad * _conj(result)).real) / self.abs())
+    if self.is_complex()
+    else _zeros(grad),
+    "self / |self|, and 0 at 0.",
+    types=ALL,
+    compute="promote",
+    options={"fuse": False},
+)
+_function(
+    "square",
+    lambda grad, self: grad * (_conj(self) * 2),
+    "self * self.",
+    types="bool int float complex",
+    compute="promote",
+)
+_function("reciprocal", lambda grad, result: -grad * _conj(result * result), "1 / self.")
+_function("sqrt", lambda grad, result: grad / (2 * _conj(result)), "The square root.")
+_function("rsqrt", lambda grad, result: -0.5 * grad * _conj(result * result * result), "1 / sqrt(self).")
+
+
+def _pow_self(grad: Any, self: Any, exponent: Any) -> Any:
+    if isinstance(exponent, (int, float, complex)):
+        if exponent == 0:
+            return _zeros(grad)
+        return grad * _conj(self * 2 if exponent == 2 else exponent * self ** (exponent - 1))
+    return rl.where(exponent == 0, 0, grad * _conj(exponent * self ** (exponent - 1)))
+
+
+def _pow_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if isinstance(self, (int, float, complex)):
+        if self == 0:
+            return rl.where(exponent >= 0, 0, grad * -math.inf)
+        logarithm = math.log(self) if not isinstance(self, complex) and self > 0 else rl.log(rl.full((), self))
+        return grad * _conj(result * logarithm)
+    still = (self == 0) & ((exponent.real if exponent.is_complex() else exponent) >= 0)
+    return rl.where(still, 0, grad * _conj(result * self.log()))
+
+
+elementwise(
+    "pow(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
+    lambda self, exponent: _s.pow(self, exponent),
+    types="int float complex",
+    inplace=True,
+    derivative={"self": _pow_self, "exponent": _pow_exponent},
+    options={"fuse": False},
+    doc="self to the power of the exponent.",
+)
+
+
+@composite("float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor", method=True)
+def _float_power(self: Any, exponent: Any) -> Any:
+    """The power computed in float64, or complex128."""
+    complex_ = any(isinstance(x, complex) or getattr(getattr(x, "dtype", None), "is_complex", False) for x in (self, exponent))
+    dtype = rl.complex128 if complex_ else rl.float64
+    base, power = (x.to(dtype) if hasattr(x, "to") else x for x in (self, exponent))
+    if not hasattr(base, "to"):
+        base = rl.full((), base, dtype=dtype)
+    return rl.pow(base, power)
+
+
+elementwise(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    lambda self, tensor1, tensor2, value: self + tensor1 * value * tensor2,
+    types="int float complex",
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "tensor1": lambda grad, tensor2, value: grad * _conj(tensor2 if value == 1 else tensor2 * value),
+        "tensor2": lambda grad, tensor1, value: grad * _conj(tensor1 if value == 1 else tensor1 * value),
+    },
+    options={"fuse": False},
+    doc="self + value * tensor1 * tensor2.",
+)
+elementwise(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    lambda self, tensor1, tensor2, value: self + tensor1 * value / tensor2,
+    types="float complex",
+    inplace=True,
+    derivative={
+        "self": lambda grad: grad,
+        "tensor1": lambda grad, tensor2, value: grad * _conj(value / tensor2),
+        "tensor2": lambda grad, tensor1, tensor2, value: -grad * _conj(tensor1 / tensor2 * value / tensor2),
+    },
+    doc="self + value * tensor1 / tensor2.",
+)
+elementwise(
+    "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
+    lambda self, end, weight: where(  # noqa: F821
+        abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
+    ),
+    types="float complex",
+    inplace=True,
+    derivative={
+        "self": lambda grad, weight: grad * _conj(1 - weight),
+        "end": lambda grad, weight: grad * _conj(weight),
+        "weight": lambda grad, self, end: grad * _conj(end - self),
+    },
+    options={"fuse": False},
+    doc="self + weight * (end - self), exactly end at weight 1.",
+)
+
+# ---------------------------------------------------------------- exponentials and logarithms
+
+_function("exp", lambda grad, result: grad * _conj(result), "e to the power of self.")
+_function("exp2", lambda grad, result: grad * _conj(result * math.log(2)), "2 to the power of self.", aliases="special.exp2")
+_function("expm1", lambda grad, result: grad * _conj(result + 1), "exp(self) - 1, accurate near 0.", aliases="special.expm1")
+_function("log", lambda grad, self: grad / _conj(self), "The natural logarithm.")
+_function("log2", lambda grad, self: grad / _conj(self * math.log(2)), "The logarithm to base 2.")
+_function("log10", lambda grad, self: grad / _conj(self * math.log(10)), "The logarithm to base 10.")
+_function("log1p", lambda grad, self: grad / _conj(self + 1), "log(1 + self), accurate near 0.", aliases="special.log1p")
+elementwise(
+    "logaddexp(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: where(  # noqa: F821
+        isinf(self) & (self == other), self, maximum(self, other) + log1p(exp(-abs(self - other)))  # noqa: F821
+    ),
+    types="float",
+    derivative={
+        "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
+        "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
+    },
+    doc="log(exp(self) + exp(other)).",
+)
+elementwise(
+    "logaddexp2(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: where(  # noqa: F821
+        isinf(self) & (self == other),  # noqa: F821
+        self,
+        maximum(self, other) + log1p(exp2(-abs(self - other))) * (1 / math.log(2)),  # noqa: F821
+    ),
+    types="float",
+    derivative={
+        "self": lambda grad, self, other: grad / (1 + (other - self).exp2()),
+        "other": lambda grad, self, other: grad / (1 + (self - other).exp2()),
+    },
+    doc="log2(2 ** self + 2 ** other).",
+)
+elementwise(
+    "xlogy(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: where(isnan(other), other, where(self == 0, 0, self * log(other))),  # noqa: F821
+    types="float",
+    compute="float",
+    inplace=True,
+    public="xlogy special.xlogy",
+    derivative={
+        "self": lambda grad, self, other: grad * rl.where((self == 0) & (other <= 0), 0, rl.log(other)),
+        "other": lambda grad, self, other: grad * self / other,
+    },
+    doc="self * log(other), and 0 where self is 0.",
+)
+elementwise(
+    "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: where(isnan(other), other, where(self == 0, 0, self * log1p(other))),  # noqa: F821
+    types="float",
+    compute="float",
+    method=False,
+    public="special.xlog1py",
+    derivative={
+        "self": lambda grad, self, other: grad * rl.where((self == 0) & (other <= -1), 0, rl.log1p(other)),
+        "other": lambda grad, self, other: grad * self / (other + 1),
+    },
+    doc="self * log1p(other), and 0 where self is 0.",
+)
+
+
+@composite("ldexp(Tensor self, Tensor other) -> Tensor", inplace=False)
+def _ldexp(self: Any, other: Any) -> Any:
+    """self * 2 ** other."""
+    return self * rl.pow(2.0, other)
+
+
+# ---------------------------------------------------------------- trigonometric and hyperbolic functions
+
+_function("sin", lambda grad, self: grad * _conj(self.cos()), "The sine.")
+_function("cos", lambda grad, self: grad * -_conj(self.sin()), "The cosine.")
+_function("tan", lambda grad, result: grad * _conj(1 + result * result), "The tangent.")
+_function("asin", lambda grad, self: grad * _conj((1 - self * self).rsqrt()), "The inverse sine.", aliases="arcsin")
+_function("acos", lambda grad, self: grad * -_conj((1 - self * self).rsqrt()), "The inverse cosine.", aliases="arccos")
+_function("atan", lambda grad, self: grad / _conj(self * self + 1), "The inverse tangent.", aliases="arctan")
+_function("sinh", lambda grad, self: grad * _conj(self.cosh()), "The hyperbolic sine.")
+_function("cosh", lambda grad, self: grad * _conj(self.sinh()), "The hyperbolic cosine.")
+_function("tanh", lambda grad, result: grad * _conj(1 - result * result), "The hyperbolic tangent.")
+_function("asinh", lambda grad, self: grad * _conj((self * self + 1).rsqrt()), "The inverse hyperbolic sine.", aliases="arcsinh")
+_function(
+    "acosh",
+    lambda grad, self: grad * _conj((self - 1).rsqrt() * (self + 1).rsqrt()),
+    "The inverse hyperbolic cosine.",
+    aliases="arccosh",
+)
+_function("atanh", lambda grad, self: grad / _conj(1 - self * self), "The inverse hyperbolic tangent.", aliases="arctanh")
+elementwise(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: _s.atan2(self, other),
+    types="float",
+    compute="float",
+    inplace=True,
+    public=_names("atan2", "arctan2"),
+    derivative={
+        "self": lambda grad, self, other: grad * (other / (self * self + other * other)),
+        "other": lambda grad, self, other: grad * (-self / (self * self + other * other)),
+    },
+    doc="The angle of the point (other, self), within [-pi, pi].",
+)
+elementwise(
+    "hypot(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: _s.hypot(self, other),
+    types="float",
+    inplace=True,
+    derivative={
+        "self": lambda grad, self, result: grad * (self / result),
+        "other": lambda grad, other, result: grad * (other / result),
+    },
+    doc="sqrt(self ** 2 + other ** 2), without overflow on the way.",
+)
+_function(
+    "sinc",
+    lambda grad, self: rl.where(
+        self == 0, 0, grad * ((math.pi * self * (math.pi * self).cos() - (math.pi * self).sin()) / (math.pi * self * self)).conj()
+    ),
+    "sin(pi self) / (pi self), and 1 at 0.",
+    expression=lambda self: where(self == 0, 1, sin(self * math.pi) / (self * math.pi)),  # noqa: F821
+    aliases="special.sinc",
+)
+_function(
+    "deg2rad",
+    lambda grad: grad * (math.pi / 180),
+    "Degrees as radians.",
+    expression=lambda self: self * (math.pi / 180),
+    types="float",
+)
+_function(
+    "rad2deg",
+    lambda grad: grad * (180 / math.pi),
+    "Radians as degrees.",
+    expression=lambda self: self * (180 / math.pi),
+    types="float",
+)
+
+# ---------------------------------------------------------------- special functions
+
+_function(
+    "sigmoid",
+    lambda grad, result: grad * _conj((1 - result) * result),
+    "1 / (1 + exp(-self)).",
+    aliases="special.expit",
+)
+_function("erf", lambda grad, self: grad * ((self * self).neg().exp() * (2 / math.sqrt(math.pi))), "The error function.", types="float", aliases="special.erf")
+_function("erfc", lambda grad, self: grad * ((self * self).neg().exp() * (-2 / math.sqrt(math.pi))), "1 - erf(self), accurate where it is small.", types="float", aliases="special.erfc")
+_function("erfinv", lambda grad, result: grad * ((result * result).exp() * (math.sqrt(math.pi) / 2)), "The inverse of erf.", types="float", aliases="special.erfinv")
+_function(
+    "special_ndtr",
+    lambda grad, self: grad * ((self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi))),
+    "The normal distribution function.",
+    expression=lambda self: ndtr(self),  # noqa: F821
+    types="float",
+    aliases="special.ndtr",
+    inplace=False,
+    method=False,
+)
+_function("lgamma", lambda grad, self: grad * self.digamma(), "The logarithm of |gamma(self)|.", types="float", aliases="special.gammaln")
+_function("digamma", lambda grad, self: grad * rl._polygamma(1, self), "The derivative of lgamma.", types="float", aliases="special.psi special.digamma")
+elementwise(
+    "_polygamma(Scalar order, Tensor self) -> Tensor",
+    lambda order, self: polygamma(order, self),  # noqa: F821
+    types="float",
+    compute="float",
+    inplace=False,
+    derivative={"self": lambda grad, order, self: grad * rl._polygamma(order + 1, self)},
+    options={"fuse": False},
+    doc="The derivative of digamma of some order.",
+)
+elementwise(
+    "special_zeta(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: zeta(self, other),  # noqa: F821
+    types="float",
+    compute="float",
+    method=False,
+    public="special.zeta",
+    derivative={"other": lambda grad, self, other: grad * -self * rl.special_zeta(self + 1, other)},
+    options={"fuse": False},
+    doc="Hurwitz' zeta function, the sum of (k + other) ** -self over k >= 0.",
+)
+
+
+@composite("polygamma(int n, Tensor self) -> Tensor", public="polygamma special.polygamma", method=False)
+def _polygamma_body(n: int, self: Any) -> Any:
+    """The n-th derivative of digamma."""
+    if n < 0:
+        raise RuntimeError(f"polygamma(n, x) does not support negative n; expected n >= 0, got {n}")
+    return self.digamma() if n == 0 else rl._polygamma(n, self)
+
+
+@composite("logit(Tensor self, float? eps=None) -> Tensor", public="logit special.logit", inplace=False)
+def _logit(self: Any, eps: float | None = None) -> Any:
+    """log(self / (1 - self)), with self limited to [eps, 1 - eps] when eps is given."""
+    x = self if eps is None else self.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
+# ---------------------------------------------------------------- rounding and parts
+
+for _name, _doc in (
+    ("floor", "The whole number below."),
+    ("ceil", "The whole number above."),
+    ("trunc", "The number without its fraction."),
+    ("round", "The nearest whole number; halves go to the even one."),
+):
+    _function(
+        _name,
+        _zeros,
+        _doc,
+        types="int float",
+        compute="promote",
+        aliases={"trunc": "fix", "round": "special.round"}.get(_name, ""),
+    )
+_function("frac", lambda grad: grad, "The fraction, with the sign of self.", types="float", compute="promote")
+
+
+@composite("round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=False)
+def _round_decimals(self: Any, *, decimals: int) -> Any:
+    """Rounded to that many decimals; to tens, hundreds, ... when negative."""
+    if decimals == 0:
+        return self.round()
+    scale = 10.0 ** abs(decimals)
+    return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
+
+
+elementwise(
+    "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
+    lambda self, other: _s.copysign(self, other),
+    types="float",
+    compute="float",
+    inplace=True,
+    derivative={
+        "self": lambda grad, self, result: rl.where(self == 0, 0, grad * (result / self)),
+        "other": _zeros,
+    },
+    doc="|self| with the sign of other.",
+)
+elementwise(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: _s.nextafter(self, other),
+    types="float",
+    inplace=True,
+    doc="The next number from self in the direction of other.",
+)
+elementwise(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    lambda self, values: heaviside(self, values),  # noqa: F821
+    types=REAL,
+    inplace=True,
+    doc="0 below 0, 1 above, and values at 0.",
+)
+_function("conj_physical", lambda grad: _conj(grad), "The complex conjugate.", expression=lambda self: conj(self), types=ALL, compute="promote")  # noqa: F821
+_function(
+    "angle",
+    lambda grad, self: rl.where(self == 0, 0, self * grad * 1j / (self.abs() * self.abs())) if self.is_complex() else _zeros(grad),
+    "The angle of a complex number; pi for negative real ones.",
+    result="real",
+    inplace=False,
+    options={"fuse": False},
+)
+
+# ---------------------------------------------------------------- comparisons and logic
+
+for _name, _aliases, _types, _doc in (
+    ("eq", "", ALL, "self == other."),
+    ("ne", "not_equal", ALL, "self != other."),
+    ("lt", "less", REAL, "self < other."),
+    ("le", "less_equal", REAL, "self <= other."),
+    ("gt", "greater", REAL, "self > other."),
+    ("ge", "greater_equal", REAL, "self >= other."),
+):
+    elementwise(
+        f"{_name}(Tensor self, Tensor|Scalar other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[_name]: _f(self, other),
+        types=_types,
+        result="bool",
+        inplace=True,
+        public=_names(_name, _aliases),
+        doc=_doc,
+    )
+for _name, _doc in (("and", "Both are nonzero."), ("or", "One is nonzero."), ("xor", "Exactly one is nonzero.")):
+    elementwise(
+        f"logical_{_name}(Tensor self, Tensor other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[f"logical_{_name}"]: _f(self, other),
+        types=ALL,
+        result="bool",
+        inplace=True,
+        doc=_doc,
+    )
+    elementwise(
+        f"bitwise_{_name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[f"bitwise_{_name}"]: _f(self, other),
+        types="bool int",
+        inplace=True,
+        doc=f"self {_name} other, bit by bit.",
+    )
+_function("logical_not", None, "Where self is 0.", types=ALL, compute="promote", result="bool")
+_function("bitwise_not", None, "All bits inverted.", types="bool int", compute="promote")
+for _name, _doc in (("left", "self with its bits moved up."), ("right", "self with its bits moved down, the sign kept.")):
+    elementwise(
+        f"bitwise_{_name}_shift(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[f"bitwise_{_name}_shift"]: _f(self, other),
+        types="int",
+        inplace=True,
+        doc=_doc,
+    )
+for _name, _types, _doc in (
+    ("isnan", ALL, "Where self is not a number."),
+    ("isinf", ALL, "Where self is infinite."),
+    ("isfinite", ALL, "Where self is neither infinite nor NaN."),
+    ("isposinf", REAL, "Where self is inf."),
+    ("isneginf", REAL, "Where self is -inf."),
+    ("signbit", REAL, "Where the sign is negative, that of zero too."),
+):
+    _function(_name, None, _doc, types=_types, compute="promote", result="bool", inplace=False)
+
+# ---------------------------------------------------------------- choice
+
+elementwise(
+    "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    lambda condition, self, other: where(condition, self, other),  # noqa: F821
+    types=ALL,
+    method=False,
+    derivative={
+        "self": lambda grad, condition: rl.where(condition, grad, 0),
+        "other": lambda grad, condition: rl.where(condition, 0, grad),
+    },
+    options={"fuse": False},
+    doc="self where the condition holds, other elsewhere.",
+)
+for _name, _wins, _loses in (("maximum", "gt", "lt"), ("minimum", "lt", "gt")):
+    elementwise(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[_name]: _f(self, other),
+        types=REAL,
+        derivative={
+            "self": lambda grad, self, other, _loses=_loses: rl.where(
+                getattr(self, _loses)(other), 0, rl.where(self == other, grad * 0.5, grad)
+            ),
+            "other": lambda grad, self, other, _wins=_wins: rl.where(
+                getattr(self, _wins)(other), 0, rl.where(self == other, grad * 0.5, grad)
+            ),
+        },
+        doc=f"The {'larger' if _wins == 'gt' else 'smaller'} of the two; NaN when one is NaN.",
+    )
+for _name, _compare in (("fmax", "ge"), ("fmin", "le")):
+    elementwise(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[_name]: _f(self, other),
+        types=REAL,
+        derivative={
+            "self": lambda grad, self, other, _c=_compare: rl.where(getattr(self, _c)(other).logical_or(other.isnan()), grad, 0),
+            "other": lambda grad, self, other, _c=_compare: rl.where(getattr(self, _c)(other).logical_or(other.isnan()), 0, grad),
+        },
+        doc=f"The {'larger' if _name == 'fmax' else 'smaller'} of the two, and the other when one is NaN.",
+    )
+# Limits: NaN in self stays, and a NaN limit gives NaN.
+elementwise(
+    "clamp_min(Tensor self, Tensor|Scalar min) -> Tensor",
+    lambda self, min: maximum(self, min),  # noqa: F821
+    types=REAL,
+    inplace=True,
+    derivative={
+        "self": lambda grad, self, min: rl.where(self >= min, grad, 0),
+        "min": lambda grad, self, min: rl.where(self < min, grad, 0),
+    },
+    doc="self, but at least min.",
+)
+elementwise(
+    "clamp_max(Tensor self, Tensor|Scalar max) -> Tensor",
+    lambda self, max: minimum(self, max),  # noqa: F821
+    types=REAL,
+    inplace=True,
+    derivative={
+        "self": lambda grad, self, max: rl.where(self <= max, grad, 0),
+        "max": lambda grad, self, max: rl.where(self > max, grad, 0),
+    },
+    doc="self, but at most max.",
+)
+elementwise(
+    "_clamp(Tensor self, Tensor|Scalar min, Tensor|Scalar max) -> Tensor",
+    lambda self, min, max: minimum(maximum(self, min), max),  # noqa: F821
+    types="int float",
+    inplace=True,
+    derivative={
+        "self": lambda grad, self, min, max: rl.where(rl.logical_and(self >= min, self <= max), grad, 0),
+        "min": lambda grad, self, min, max: rl.where(rl.logical_and(self < min, min < max), grad, 0),
+        "max": lambda grad, self, min, max: rl.where(rl.logical_or(self > max, max < min), grad, 0),
+    },
+    doc="self limited to [min, max]; max where min > max.",
+)
+native(
+    "clamp(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
+    options={"composite": True},
+    inplace=True,
+    public=_names("clamp", "clip"),
+    doc="self limited to [min, max]; either may be missing.",
+)
+for _name, _doc in (("gcd", "The greatest common divisor."), ("lcm", "The least common multiple.")):
+    elementwise(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        lambda self, other, _f=FUNCTIONS[_name]: _f(self, other),
+        types="int",
+        inplace=True,
+        doc=_doc,
+    )
+
+
+@composite("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=False)
+def _nan_to_num(self: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """self with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and smallest numbers)."""
+    if not self.dtype.is_floating_point:
+        return self.clone()
+    limits = rl.finfo(self.dtype)
+    x = rl.where(self.isnan(), 0.0 if nan is None else nan, self)
+    x = rl.where(self.isposinf(), limits.max if posinf is None else posinf, x)
+    return rl.where(self.isneginf(), limits.min if neginf is None else neginf, x)
+
+
+# ---------------------------------------------------------------- activations
+
+_function("relu", lambda grad, result: rl.where(result <= 0, 0, grad), "max(0, self).", types="int float", compute="promote")
+elementwise(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    lambda self, threshold, value: where(self <= threshold, value, self),  # noqa: F821
+    types="int float",
+    inplace=True,
+    method=False,
+    derivative={"self": lambda grad, self, threshold: rl.where(self <= threshold, 0, grad)},
+    doc="self where it is above the threshold, value elsewhere.",
+)
+elementwise(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    lambda self, min_val, max_val: minimum(maximum(self, min_val), max_val),  # noqa: F821
+    types="int float",
+    inplace=True,
+    method=False,
+    derivative={
+        "self": lambda grad, self, min_val, max_val: rl.where(rl.logical_or(self <= min_val, self >= max_val), 0, grad)
+    },
+    doc="self limited to [min_val, max_val].",
+)
+elementwise(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    lambda self, negative_slope: where(self > 0, self, self * negative_slope),  # noqa: F821
+    types="float",
+    inplace=True,
+    method=False,
+    derivative={"self": lambda grad, self, negative_slope: rl.where(self > 0, grad, grad * negative_slope)},
+    doc="self where it is positive, self * negative_slope elsewhere.",
+)
+elementwise(
+    "_prelu(Tensor self, Tensor weight) -> Tensor",
+    lambda self, weight: where(self > 0, self, self * weight),  # noqa: F821
+    types="float",
+    derivative={
+        "self": lambda grad, self, weight: rl.where(self > 0, grad, grad * weight),
+        "weight": lambda grad, self: rl.where(self > 0, 0, grad * self),
+    },
+    doc="self where it is positive, self * weight elsewhere.",
+)
+
+
+@composite("prelu(Tensor self, Tensor weight) -> Tensor")
+def _prelu_body(self: Any, weight: Any) -> Any:
+    """self where it is positive, self * weight elsewhere; one weight, or one for each channel (dimension 1)."""
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: expected `weight` to be a scalar or 1-dimensional, got {weight.ndim} dimensions")
+    if weight.numel() != 1:
+        channels = self.shape[1] if self.ndim > 1 else 1
+        if self.ndim == 0:
+            raise RuntimeError("prelu: a 0-dim input takes one weight; expected 1 element, got " + str(weight.numel()))
+        if channels != weight.numel():
+            raise RuntimeError(
+                f"prelu: Mismatch of parameter numbers and input channel size; expected {channels} weights, got {weight.numel()}"
+            )
+        if self.ndim > 2:
+            weight = weight.view((-1,) + (1,) * (self.ndim - 2))
+    return rl._prelu(self, weight)
+
+
+elementwise(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    lambda self, alpha, scale, input_scale: where(self > 0, self * scale, expm1(self * input_scale) * (alpha * scale)),  # noqa: F821
+    types="float",
+    inplace=True,
+    method=False,
+    derivative={
+        "self": lambda grad, self, alpha, scale, input_scale: rl.where(
+            self > 0, grad * scale, grad * ((self * input_scale).exp() * (alpha * scale * input_scale))
+        )
+    },
+    options={"fuse": False},
+    doc="scale * self where it is positive, scale * alpha * (exp(input_scale * self) - 1) elsewhere.",
+)
+elementwise(
+    "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    lambda self, alpha: where(self > 0, self, expm1(self / alpha) * alpha),  # noqa: F821
+    types="float",
+    inplace=True,
+    derivative={"self": lambda grad, self, alpha: rl.where(self > 0, grad, grad * (self / alpha).exp())},
+    doc="self where it is positive, alpha * (exp(self / alpha) - 1) elsewhere.",
+)
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+_function(
+    "selu",
+    lambda grad, self: rl.where(self > 0, grad * _SELU_SCALE, grad * (self.exp() * (_SELU_ALPHA * _SELU_SCALE))),
+    "The self-normalising ELU.",
+    expression=lambda self: where(self > 0, self * _SELU_SCALE, expm1(self) * (_SELU_ALPHA * _SELU_SCALE)),  # noqa: F821
+    types="float",
+    compute="promote",
+    method=False,
+)
+elementwise(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    lambda self, beta, threshold: where(self * beta > threshold, self, log1p(exp(self * beta)) / beta),  # noqa: F821
+    types="float",
+    method=False,
+    derivative={
+        "self": lambda grad, self, beta, threshold: rl.where(self * beta > threshold, grad, grad * (self * beta).sigmoid())
+    },
+    doc="log(1 + exp(beta * self)) / beta, and self where beta * self > threshold.",
+)
+_function(
+    "log_sigmoid",
+    lambda grad, self: grad * (-self).sigmoid(),
+    "log(sigmoid(self)).",
+    expression=lambda self: minimum(self, 0) - log1p(exp(-abs(self))),  # noqa: F821
+    types="float",
+    compute="promote",
+    inplace=False,
+    method=False,
+)
+_function(
+    "silu",
+    lambda grad, self: grad * _conj(self.sigmoid() * (1 + self * (1 - self.sigmoid()))),
+    "self * sigmoid(self).",
+    expression=lambda self: self * sigmoid(self),  # noqa: F821
+    compute="promote",
+    method=False,
+)
+
+
+def _softplus(x: Any) -> Any:
+    return _s.where(x > 20, x, _s.log1p(_s.exp(x)))
+
+
+def _mish_slope(x: Any) -> Any:
+    t = rl.tanh(rl.softplus(x))
+    return t + x * (1 - t * t) * rl.sigmoid(x)
+
+
+_function(
+    "mish",
+    lambda grad, self: grad * _mish_slope(self),
+    "self * tanh(softplus(self)).",
+    expression=lambda self: self * tanh(_softplus(self)),  # noqa: F821
+    types="float",
+    compute="promote",
+    method=False,
+    options={"fuse": False},
+)
+_function(
+    "hardswish",
+    lambda grad, self: rl.where(self < -3, 0, rl.where(self <= 3, grad * (self / 3 + 0.5), grad)),
+    "self * relu6(self + 3) / 6.",
+    expression=lambda self: self * minimum(maximum(self + 3, 0), 6) / 6,  # noqa: F821
+    types="float",
+    compute="promote",
+    method=False,
+)
+_function(
+    "hardsigmoid",
+    lambda grad, self: rl.where(rl.logical_and(self > -3, self < 3), grad * (1 / 6), 0),
+    "relu6(self + 3) / 6.",
+    expression=lambda self: minimum(maximum(self + 3, 0), 6) / 6,  # noqa: F821
+    types="float",
+    compute="promote",
+    method=False,
+)
+elementwise(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    lambda self, lambd: where(logical_and(self >= -lambd, self <= lambd), 0, self),  # noqa: F821
+    types="float",
+    derivative={
+        "self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)
+    },
+    doc="self where |self| > lambd, 0 elsewhere.",
+)
+elementwise(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    lambda self, lambd: where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0)),  # noqa: F821
+    types="float",
+    method=False,
+    derivative={
+        "self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)
+    },
+    doc="self moved by lambd towards 0, and 0 where |self| <= lambd.",
+)
+_GAUSS = 1 / math.sqrt(2 * math.pi)
+_GELU_A, _GELU_B = math.sqrt(2 / math.pi), 0.044715
+_function(
+    "_gelu",
+    lambda grad, self: grad * (rl.special_ndtr(self) + self * ((self * self * -0.5).exp() * _GAUSS)),
+    "self times the normal distribution function of self.",
+    expression=lambda self: self * ndtr(self),  # noqa: F821
+    types="float",
+    compute="promote",
+)
+
+
+def _gelu_tanh_slope(x: Any) -> Any:
+    t = ((x + x * x * x * _GELU_B) * _GELU_A).tanh()
+    return (1 + t) * 0.5 + x * ((1 - t * t) * (1 + x * x * (3 * _GELU_B))) * (0.5 * _GELU_A)
+
+
+_function(
+    "_gelu_tanh",
+    lambda grad, self: grad * _gelu_tanh_slope(self),
+    "gelu by its tanh approximation.",
+    expression=lambda self: self * 0.5 * (1 + tanh((self + self * self * self * _GELU_B) * _GELU_A)),  # noqa: F821
+    types="float",
+    compute="promote",
+)
+native(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    options={"composite": True},
+    method=False,
+    inplace=True,
+    doc='self times the normal distribution function of self; approximate="tanh" is faster and a little different.',
+)
+
+fuse_derivatives(TABLE)

@@ -1,0 +1,76 @@
+"""Fused derivatives: from the derivative lambda of an elementwise record to one kernel, with derivatives of its own.
+
+``tanh`` has the derivative ``grad * (1 - result * result)``. Traced as a scalar expression it becomes the record
+``_tanh_backward(Tensor grad, Tensor result)``, one pass over memory instead of three. The derivatives of that record are found
+symbolically and run as ordinary operations, which are differentiable in turn.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ._derivatives import gradient
+from ._expression import Expression, tensor_function, topological, trace, variable
+from ._record import Operation, elementwise, rl
+
+_FLOATS = frozenset({"float", "complex", "float32", "float64", "complex64", "complex128"})
+
+
+def fuse_derivatives(table: dict[str, Operation]) -> None:
+    """Adds a record for each derivative of an elementwise record that is more than one operation, and uses it."""
+    for operation in [op for op in table.values() if op.kind == "elementwise"]:
+        if operation.options.get("fuse", True) and operation.options["result"] == "same":
+            for name, formula in list(operation.derivative.items()):
+                if formula is not None:
+                    _fuse(operation, name, formula)
+
+
+def _fuse(operation: Operation, name: str, formula: Callable[..., Any]) -> None:
+    code = inspect.signature(formula)
+    names = [p.name for p in code.parameters.values() if p.default is inspect.Parameter.empty]
+    types = {argument.name: argument.type for argument in operation.arguments}
+    if any(n not in ("grad", "result") and n not in types for n in names) or len(names) > 4 or "grad" not in names:
+        return
+    try:
+        (result,) = trace(formula, names)
+    except (AttributeError, TypeError):
+        return  # it calls more than scalar functions, or branches
+    functions = [node for node in topological([result]) if node.name not in ("input", "constant", "conj")]
+    if len(functions) < 2:
+        return
+    symbol = f"_{operation.name.strip('_')}_backward"
+    if sum(f is not None for f in operation.derivative.values()) > 1:
+        symbol += f"_{name}"
+    schema = ", ".join(f"{types.get(n, 'Tensor')} {n}" for n in names)
+    elementwise(
+        f"{symbol}({schema}) -> Tensor",
+        lambda *inputs, _result=result: _result,
+        types=" ".join(word for word in operation.options["types"].split() if word in _FLOATS),
+        method=False,
+        derivative=_derivatives_of(symbol, names, result),
+        doc=f"The gradient of {operation.name}" + (f" by {name}." if symbol.endswith(name) else "."),
+    )
+    operation.derivative[name] = _caller(symbol, names)
+
+
+def _caller(symbol: str, names: list[str]) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"rl": rl}
+    exec(f"def gradient({', '.join(names)}): return rl.{symbol}({', '.join(names)})", scope)
+    function: Callable[..., Any] = scope["gradient"]
+    return function
+
+
+def _derivatives_of(symbol: str, names: list[str], result: Expression) -> dict[str, Callable[..., Any] | None]:
+    found = gradient(result, names, variable("grad_result"))
+    derivatives: dict[str, Callable[..., Any] | None] = {}
+    for name, part in found.items():
+        if part is not None:
+            used = [n for n in ("grad_result", *names) if n == "grad_result" or _uses(part, n)]
+            derivatives[name] = tensor_function(f"{symbol.strip('_')}_by_{name}", used, [part], rl)
+    return derivatives
+
+
+def _uses(expression: Expression, name: str) -> bool:
+    return any(node.name == "input" and node.value == name for node in topological([expression]))
