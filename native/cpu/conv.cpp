@@ -16,8 +16,9 @@ namespace {
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-const ConvFunctions& functions_for(int dtype) {
-  const ConvTable& table = conv_table();
+// The functions for a dtype's compute type.
+template <class Table>
+const auto& functions_for(const Table& table, int dtype) {
   switch (dtype) {
     case RL_FLOAT16:
     case RL_BFLOAT16:
@@ -28,7 +29,7 @@ const ConvFunctions& functions_for(int dtype) {
     case RL_COMPLEX128:
       return table.f64;
     default:
-      return table.i64;
+      return table.u64;
   }
 }
 
@@ -132,12 +133,14 @@ rl_status run_pass(ConvPass& pass, const ConvFunctions& functions, const ConvWei
   }
 
   const int64_t bands = divide_up(pass.dim[0].outputs, pass.band);
-  const int64_t band_work = pass.target_channels * std::max<int64_t>(terms, 1) * (outputs / bands + 1);
+  const int64_t image_units = divide_up(images, pass.together);
+  const int64_t band_work =
+      pass.target_channels * std::max<int64_t>(terms, 1) * (outputs / bands + 1) * std::min(pass.together, images);
   // Several small groups make a unit; few large ones are split by channels.
   const int64_t unit_groups = std::clamp<int64_t>(kUnitWork / (band_work + 1), 1, pass.groups);
   const int64_t group_units = divide_up(pass.groups, unit_groups);
   int64_t unit_channels = pass.target_channels;
-  int64_t units = images * bands * group_units;
+  int64_t units = image_units * bands * group_units;
   if (units < kWantedUnits && unit_groups == 1) {
     const int64_t parts = std::min(divide_up(kWantedUnits, units), std::max<int64_t>(1, band_work / (5 * kUnitWork)));
     unit_channels = divide_up(std::max<int64_t>(divide_up(pass.target_channels, parts),
@@ -156,7 +159,9 @@ rl_status run_pass(ConvPass& pass, const ConvFunctions& functions, const ConvWei
       const int64_t group = rest % group_units * unit_groups;
       rest /= group_units;
       const int64_t row = rest % bands * pass.band;
-      RL_TRY(functions.run(pass, rest / bands, group, std::min(group + unit_groups, pass.groups), row,
+      const int64_t image = rest / bands * pass.together;
+      RL_TRY(functions.run(pass, image, std::min(image + pass.together, images), group,
+                           std::min(group + unit_groups, pass.groups), row,
                            std::min(row + pass.band, pass.dim[0].outputs), first,
                            std::min(first + unit_channels, pass.target_channels)));
     }
@@ -184,11 +189,12 @@ rl_status rl_conv(const rl_tensor* input, const rl_tensor* weight, const rl_tens
   pass.target = conv_array(out);
   pass.source_channels = shape.in_channels * pass.source.parts;
   pass.target_channels = shape.out_channels * pass.source.parts;
-  plan_forward(shape, ConvUse::kProduct, bytes, memory, pass);
+  plan_forward(shape, bytes, memory, pass);
+  plan_weight(weight, memory, pass);
   pass.bias = converted.data();
   pass.direct = is_compute_dtype(out->dtype) && packed(pass.target) && pass.dim[1].plane == pass.dim[1].outputs &&
                 pass.dim[2].plane == pass.dim[2].outputs;
-  return run_pass(pass, functions_for(out->dtype), conv_weight(weight, shape, true), shape.images, bytes);
+  return run_pass(pass, functions_for(conv_table(), out->dtype), conv_weight(weight, shape, true), shape.images, bytes);
 }
 
 rl_status rl_conv_grad_input(const rl_tensor* grad_out, const rl_tensor* weight, const rl_tensor* bias,
@@ -208,7 +214,7 @@ rl_status rl_conv_grad_input(const rl_tensor* grad_out, const rl_tensor* weight,
   pass.target = conv_array(grad_input);
   pass.source_channels = shape.out_channels * pass.source.parts;
   pass.target_channels = shape.in_channels * pass.source.parts;
-  const ConvFunctions& functions = functions_for(grad_input->dtype);
+  const ConvFunctions& functions = functions_for(conv_table(), grad_input->dtype);
   const ConvWeight from = conv_weight(weight, shape, false);
   // Phases beyond the input's size have no elements.
   int64_t phases[3];
@@ -217,6 +223,7 @@ rl_status rl_conv_grad_input(const rl_tensor* grad_out, const rl_tensor* weight,
     for (int64_t b = 0; b < phases[1]; ++b) {
       for (int64_t c = 0; c < phases[2]; ++c) {
         plan_transposed(shape, {a, b, c}, bytes, memory, pass);
+        plan_weight(weight, memory, pass);
         pass.bias = converted.data();
         pass.direct = is_compute_dtype(grad_input->dtype) && packed(pass.target) &&
                       phases[0] * phases[1] * phases[2] == 1 && pass.dim[1].plane == pass.dim[1].outputs &&
@@ -291,14 +298,10 @@ rl_status rl_conv_grad_weight(const rl_tensor* grad_out, const rl_tensor* input,
   pass.target = conv_array(grad_out);
   pass.source_channels = shape.in_channels * pass.source.parts;
   pass.target_channels = shape.out_channels * pass.source.parts;
-  plan_forward(shape, ConvUse::kGram, bytes, memory, pass);
+  const ConvGramFunctions& functions = functions_for(conv_gram_table(), grad_weight->dtype);
+  bool outer;
+  plan_gram(shape, bytes, functions.lanes, memory, gram, outer);
   pass.direct = is_compute_dtype(grad_out->dtype) && packed(pass.target);
-  gram.images = shape.images;
-  gram.channel_block = pass.chunk;
-  const ConvFunctions& functions = functions_for(grad_weight->dtype);
-  // Lane-wise sums of a unit's pairs stay in the second-level cache.
-  const int64_t pairs = std::max<int64_t>(1, 262'144 / (functions.lanes * bytes));
-  gram.row_block = std::max<int64_t>(8, std::min<int64_t>(64, pairs / (pass.chunk * pass.taps) & ~int64_t{7}));
   const int64_t row_units = divide_up(pass.target_channels, gram.row_block);
   const int64_t channel_units = divide_up(pass.source_channels, gram.channel_block);
   const int64_t outputs = shape.out[0] * shape.out[1] * shape.out[2];
@@ -329,13 +332,13 @@ rl_status rl_conv_grad_weight(const rl_tensor* grad_out, const rl_tensor* input,
       rest /= channel_units;
       const int64_t row = rest % row_units * gram.row_block;
       rest /= row_units;
-      RL_TRY(functions.gram(gram, rest / pass.groups, rest % pass.groups, row, channel));
+      RL_TRY((outer ? functions.outer : functions.gram)(gram, rest / pass.groups, rest % pass.groups, row, channel));
     }
     return RL_OK;
   }));
-  if (&functions == &conv_table().f32) {
+  if (&functions == &conv_gram_table().f32) {
     write_gradient<float>(gram, image_groups, grad_weight);
-  } else if (&functions == &conv_table().f64) {
+  } else if (&functions == &conv_gram_table().f64) {
     write_gradient<double>(gram, image_groups, grad_weight);
   } else {
     write_gradient<uint64_t>(gram, image_groups, grad_weight);
@@ -353,7 +356,7 @@ rl_status rl_conv_grad_bias(const rl_tensor* grad_out, rl_tensor* grad_bias) {
                 dtype_text(grad_bias->dtype));
   RL_TRY(check_overlap("conv_grad_bias", grad_bias, {grad_out}));
   const ConvArray from = conv_array(grad_out);
-  const ConvFunctions& functions = functions_for(grad_bias->dtype);
+  const ConvGramFunctions& functions = functions_for(conv_gram_table(), grad_bias->dtype);
   const int64_t work = grad_out->shape[0] * from.size[0] * from.size[1] * from.size[2];
   parallel_for(grad_bias->shape[0], std::max<int64_t>(1, 50'000 / (work + 1)), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {

@@ -59,9 +59,11 @@ struct ConvPass {
   int64_t taps;                              // of all dimensions
   int64_t band;                              // outputs of dimension 0 computed at a time
   int64_t chunk;                             // source channels gathered at a time
+  int64_t together;                          // images computed together, their outputs following each other in one run
   int64_t channel_elements;                  // buffer elements of a channel
   const int64_t* offsets;                    // of the rows of a chunk: channel-major, then taps in kernel order
-  const void* weights;                       // packed, or null when there are no taps
+  const int64_t* weight_offsets;             // of each tap in the weight's memory
+  const void* weights;                       // packed
   const void* bias;                          // per target channel of all groups, in compute type; or null
   bool direct;                               // results are stored to the target as they are computed
 };
@@ -72,17 +74,6 @@ struct ConvWeight {
   int dtype;
   int parts;
   int64_t group_stride, target_stride, source_stride;
-  int64_t stride[3];
-};
-
-// A weight gradient: source is the input, rows of the product are output channels.
-struct ConvGram {
-  ConvPass pass;          // source and dim as in the forward convolution; target is grad_out, read
-  int64_t row_block;      // output channels of a unit (parts counted)
-  int64_t channel_block;  // source channels of a unit
-  int64_t images;
-  int64_t image_group;  // images of a unit
-  void* sums;           // [image groups][groups][target channels][source channels * taps] in compute type
 };
 
 // By compute type.
@@ -90,21 +81,48 @@ struct ConvFunctions {
   // Packs the weights of a group's target channels [first, last) into `packed`, which is for all groups.
   void (*pack_weights)(const ConvPass& pass, const ConvWeight& weight, void* packed, int64_t group, int64_t first,
                        int64_t last);
-  // Outputs [begin, end) of dimension 0 (a band), target channels [first, last) of groups [group, group_end), for one
-  // image.
-  rl_status (*run)(const ConvPass& pass, int64_t image, int64_t group, int64_t group_end, int64_t begin, int64_t end,
-                   int64_t first, int64_t last);
-  // One unit of a weight gradient: a block of rows by a block of channels, summed over a group of images.
-  rl_status (*gram)(const ConvGram& gram, int64_t image_group, int64_t group, int64_t first_row, int64_t first_channel);
-  // The sum of a channel (parts counted) over all images, in the array's dtype.
-  void (*sum_channel)(const ConvArray& array, int64_t images, int64_t channel, void* result);
-  int64_t lanes;  // elements of a vector
+  // Outputs [begin, end) of dimension 0 (a band), target channels [first, last) of groups [group, group_end), for
+  // images [image, image_end), at most `together`.
+  rl_status (*run)(const ConvPass& pass, int64_t image, int64_t image_end, int64_t group, int64_t group_end,
+                   int64_t begin, int64_t end, int64_t first, int64_t last);
   int64_t panel;  // target channels computed together: ranges of channels begin at a multiple of it
 };
 
 struct ConvTable {
-  ConvFunctions f32, f64, i64;
+  ConvFunctions f32, f64, u64;
 };
 RL_ISA_DECLARE(ConvTable, conv_table)
+
+// A weight gradient: the pass's source is the input, and its target grad_out, which is read. In `outer`, offsets are
+// those of the taps on the grid.
+struct ConvGram {
+  static constexpr int64_t kMostChannels = 64;
+  ConvPass pass;
+  int64_t row_block;      // output channels of a unit (parts counted)
+  int64_t channel_block;  // source channels of a unit; for `outer` at most kMostChannels
+  int64_t images;
+  int64_t image_group;  // images of a unit
+  void* sums;           // [image groups][groups][target channels][source channels * taps] in compute type
+  // For `outer`: the padded input's positions that outputs use, those of a band along dimension 0.
+  int64_t padding[3];
+  int64_t grid[3];     // [0] is not used
+  int64_t grid_reach;  // rows of the grid that the last output of a band reaches beyond its first tap
+};
+
+struct ConvGramFunctions {
+  // One unit of a weight gradient: a block of rows by a block of channels, summed over a group of images.
+  rl_status (*gram)(const ConvGram& gram, int64_t image_group, int64_t group, int64_t first_row, int64_t first_channel);
+  // The same for many source channels.
+  rl_status (*outer)(const ConvGram& gram, int64_t image_group, int64_t group, int64_t first_row,
+                     int64_t first_channel);
+  // The sum of a channel (parts counted) over all images, in the array's dtype.
+  void (*sum_channel)(const ConvArray& array, int64_t images, int64_t channel, void* result);
+  int64_t lanes;  // elements of a vector
+};
+
+struct ConvGramTable {
+  ConvGramFunctions f32, f64, u64;
+};
+RL_ISA_DECLARE(ConvGramTable, conv_gram_table)
 
 }  // namespace rl

@@ -88,45 +88,22 @@ void set_transposed_dim(const ConvShape& shape, int d, int64_t phase, bool expan
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Band, chunk and offsets, once the dimensions are set.
-void finish(const ConvShape& shape, ConvUse use, int64_t element_bytes, ConvPassMemory& memory, ConvPass& pass) {
-  ConvDim &d0 = pass.dim[0], &d1 = pass.dim[1], &d2 = pass.dim[2];
-  pass.groups = shape.groups;
-  pass.taps = d0.taps * d1.taps * d2.taps;
-  pass.direct = false;
-  pass.bias = nullptr;
-  pass.weights = nullptr;
+// Elements behind a channel's last: rows are gathered in whole vectors (of at most 64 bytes).
+constexpr int64_t kChannelSlack = 16;
+
+int64_t reach_of(const ConvDim& dim) { return dim.plane - dim.outputs; }
+
+int64_t slab_of(const ConvPass& pass) { return std::max<int64_t>(pass.dim[1].plane * pass.dim[2].plane, 1); }
+
+// Offsets of the rows of pass.chunk channels, whose subplanes have band + reach rows.
+void set_offsets(ConvPassMemory& memory, ConvPass& pass) {
+  const ConvDim &d0 = pass.dim[0], &d1 = pass.dim[1], &d2 = pass.dim[2];
+  const int64_t slab = slab_of(pass);
+  const int64_t subplane = pass.together * (pass.band + reach_of(d0)) * slab;
+  pass.channel_elements = d0.subplanes * d1.subplanes * d2.subplanes * subplane + kChannelSlack;
   pass.offsets = memory.offsets();
-  const int64_t outputs = std::max<int64_t>(d0.outputs, 1);
-  const int64_t slab = std::max<int64_t>(d1.plane * d2.plane, 1);
-  if (pass.taps == 0) {
-    pass.chunk = std::max<int64_t>(pass.source_channels, 1);
-    pass.channel_elements = 0;
-    pass.band = std::min(outputs, std::max<int64_t>(1, 8192 / slab));
-    return;
-  }
-  const int64_t reach = d0.plane - d0.outputs;
-  const int64_t row_elements = d0.subplanes * d1.subplanes * d2.subplanes * slab;
-  const int64_t terms = use == ConvUse::kGram ? 60 : kTerms;
-  const int64_t channels = std::max<int64_t>(pass.source_channels, 1);
-  int64_t chunk = std::clamp<int64_t>(terms / pass.taps, 1, std::min(channels, most_channels(shape)));
-  const int64_t buffer = kBufferBytes / element_bytes;
-  // Rows that fit, but enough to fill tiles and to be worth the rows that neighbouring bands gather again.
-  int64_t band = buffer / std::max<int64_t>(1, chunk * row_elements) - reach;
-  if (use == ConvUse::kGram) band = std::min(band, divide_up(1024, slab));
-  band = std::clamp(std::max({band, divide_up(kLeastRun, slab), std::min<int64_t>(2 * reach, divide_up(2048, slab))}),
-                    int64_t{1}, outputs);
-  band = divide_up(outputs, divide_up(outputs, band));
-  chunk = std::clamp<int64_t>(buffer / ((band + reach) * row_elements),
-                              std::min<int64_t>(chunk, divide_up(64, pass.taps)), chunk);
-  chunk = std::max<int64_t>(chunk, 1);
-  chunk = divide_up(channels, divide_up(channels, chunk));
-  pass.band = band;
-  pass.chunk = chunk;
-  const int64_t subplane = (band + reach) * slab;
-  pass.channel_elements = d0.subplanes * d1.subplanes * d2.subplanes * subplane;
   int64_t* offset = memory.offsets();
-  for (int64_t c = 0; c < chunk; ++c) {
+  for (int64_t c = 0; c < pass.chunk; ++c) {
     for (int64_t t0 = 0; t0 < d0.taps; ++t0) {
       for (int64_t t1 = 0; t1 < d1.taps; ++t1) {
         for (int64_t t2 = 0; t2 < d2.taps; ++t2) {
@@ -138,6 +115,55 @@ void finish(const ConvShape& shape, ConvUse use, int64_t element_bytes, ConvPass
       }
     }
   }
+}
+
+void set_common(const ConvShape& shape, ConvPass& pass) {
+  pass.groups = shape.groups;
+  pass.taps = pass.dim[0].taps * pass.dim[1].taps * pass.dim[2].taps;
+  pass.together = 1;
+  pass.direct = false;
+  pass.bias = nullptr;
+  pass.weights = nullptr;
+  pass.weight_offsets = nullptr;
+}
+
+// Images to compute together: so many that tiles are full and a weight serves a good number of outputs. Each tap then
+// needs a subplane of its own, which many target channels must pay for.
+int64_t images_together(const ConvShape& shape, const ConvPass& pass) {
+  constexpr int64_t kLeastTargets = 16;
+  const int64_t outputs = pass.dim[0].outputs * slab_of(pass);
+  const bool expanded = reach_of(pass.dim[1]) == 0 && reach_of(pass.dim[2]) == 0;
+  if (outputs >= kLeastRun || outputs == 0 || !expanded || pass.target_channels < kLeastTargets || pass.taps == 0)
+    return 1;
+  return std::clamp<int64_t>(divide_up(kLeastRun, outputs), 1, std::max<int64_t>(shape.images, 1));
+}
+
+// Band, chunk and offsets, once the dimensions are set.
+void set_blocks(const ConvShape& shape, int64_t element_bytes, ConvPassMemory& memory, ConvPass& pass) {
+  const ConvDim &d0 = pass.dim[0], &d1 = pass.dim[1], &d2 = pass.dim[2];
+  const int64_t outputs = std::max<int64_t>(d0.outputs, 1);
+  const int64_t slab = slab_of(pass);
+  if (pass.taps == 0) {
+    pass.chunk = std::max<int64_t>(pass.source_channels, 1);
+    pass.channel_elements = 0;
+    pass.offsets = nullptr;
+    pass.band = std::min(outputs, std::max<int64_t>(1, 8192 / slab));
+    return;
+  }
+  const int64_t reach = reach_of(d0);
+  const int64_t row_elements = pass.together * d0.subplanes * d1.subplanes * d2.subplanes * slab;
+  const int64_t channels = std::max<int64_t>(pass.source_channels, 1);
+  int64_t chunk = std::clamp<int64_t>(kTerms / pass.taps, 1, std::min(channels, most_channels(shape)));
+  const int64_t buffer = kBufferBytes / element_bytes;
+  // Rows that fit, but enough to fill tiles and to be worth the rows that neighbouring bands gather again.
+  int64_t band = buffer / std::max<int64_t>(1, chunk * row_elements) - reach;
+  band = std::max({band, divide_up(kLeastRun, slab), std::min<int64_t>(2 * reach, divide_up(2048, slab))});
+  band = std::clamp<int64_t>(pass.together > 1 ? outputs : band, 1, outputs);
+  pass.band = divide_up(outputs, divide_up(outputs, band));
+  chunk = std::clamp<int64_t>(buffer / ((pass.band + reach) * row_elements),
+                              std::min<int64_t>(chunk, divide_up(64, pass.taps)), chunk);
+  pass.chunk = divide_up(channels, divide_up(channels, std::max<int64_t>(chunk, 1)));
+  set_offsets(memory, pass);
 }
 
 // Expanding copies each element once per inner tap, to be used by every target channel at every outer tap.
@@ -159,22 +185,120 @@ ConvPassMemory::ConvPassMemory(const ConvShape& shape)
           shape.taps()),
       taps_(first_[3]),
       starts_(first_[3]),
-      offsets_(most_offsets_) {}
+      offsets_(most_offsets_ + shape.taps()) {}
 
-void plan_forward(const ConvShape& shape, ConvUse use, int64_t element_bytes, ConvPassMemory& memory, ConvPass& pass) {
-  const bool expanded = use == ConvUse::kGram || worth_expanding(shape, pass.target_channels);
+void plan_forward(const ConvShape& shape, int64_t element_bytes, ConvPassMemory& memory, ConvPass& pass) {
+  const bool expanded = worth_expanding(shape, pass.target_channels);
   for (int d = 0; d < 3; ++d)
     set_forward_dim(shape, d, d == 0 ? expand_outer(shape) : expanded, memory.taps(d), memory.starts(d), pass.dim[d]);
-  finish(shape, use, element_bytes, memory, pass);
+  set_common(shape, pass);
+  pass.together = images_together(shape, pass);
+  if (pass.together > 1) set_forward_dim(shape, 0, true, memory.taps(0), memory.starts(0), pass.dim[0]);
+  set_blocks(shape, element_bytes, memory, pass);
 }
 
 void plan_transposed(const ConvShape& shape, const int64_t (&phase)[3], int64_t element_bytes, ConvPassMemory& memory,
                      ConvPass& pass) {
   const bool expanded = worth_expanding(shape, pass.target_channels);
-  for (int d = 0; d < 3; ++d)
+  for (int d = 0; d < 3; ++d) {
     set_transposed_dim(shape, d, phase[d], d == 0 ? expand_outer(shape) : expanded, memory.taps(d), memory.starts(d),
                        pass.dim[d]);
-  finish(shape, ConvUse::kProduct, element_bytes, memory, pass);
+  }
+  set_common(shape, pass);
+  pass.together = images_together(shape, pass);
+  if (pass.together > 1) set_transposed_dim(shape, 0, phase[0], true, memory.taps(0), memory.starts(0), pass.dim[0]);
+  set_blocks(shape, element_bytes, memory, pass);
+}
+
+void plan_weight(const rl_tensor* weight, ConvPassMemory& memory, ConvPass& pass) {
+  const ConvArray array = conv_array(weight);
+  const ConvDim &d0 = pass.dim[0], &d1 = pass.dim[1], &d2 = pass.dim[2];
+  int64_t* offset = memory.weight_offsets();
+  pass.weight_offsets = offset;
+  for (int64_t t0 = 0; t0 < d0.taps; ++t0) {
+    for (int64_t t1 = 0; t1 < d1.taps; ++t1) {
+      for (int64_t t2 = 0; t2 < d2.taps; ++t2) {
+        *offset++ = d0.tap[t0].kernel * array.stride[0] + d1.tap[t1].kernel * array.stride[1] +
+                    d2.tap[t2].kernel * array.stride[2];
+      }
+    }
+  }
+}
+
+namespace {
+
+// Vectors along the outputs: few channels at a time, all taps but the outer ones expanded.
+void plan_inner_gram(int64_t element_bytes, int64_t lanes, ConvPassMemory& memory, ConvGram& gram) {
+  ConvPass& pass = gram.pass;
+  const ConvDim &d0 = pass.dim[0], &d1 = pass.dim[1], &d2 = pass.dim[2];
+  const int64_t outputs = std::max<int64_t>(d0.outputs, 1);
+  const int64_t slab = slab_of(pass), reach = reach_of(d0);
+  const int64_t channels = std::max<int64_t>(pass.source_channels, 1);
+  const int64_t row_elements = d0.subplanes * d1.subplanes * d2.subplanes * slab;
+  const int64_t buffer = kBufferBytes / element_bytes;
+  int64_t chunk = std::clamp<int64_t>(60 / pass.taps, 1, channels);
+  int64_t band = std::min(buffer / std::max<int64_t>(1, chunk * row_elements) - reach, divide_up(1024, slab));
+  band = std::clamp<int64_t>(std::max(band, divide_up(kLeastRun, slab)), 1, outputs);
+  pass.band = divide_up(outputs, divide_up(outputs, band));
+  pass.chunk = divide_up(channels, divide_up(channels, chunk));
+  set_offsets(memory, pass);
+  gram.channel_block = pass.chunk;
+  // The sums, a vector for each pair of a row and a term, stay in the second-level cache.
+  const int64_t pairs = 262'144 / (lanes * element_bytes);
+  gram.row_block = std::clamp<int64_t>(pairs / (pass.chunk * pass.taps) & ~int64_t{7}, 8, 64);
+}
+
+// Vectors along the channels.
+void plan_outer_gram(const ConvShape& shape, int64_t element_bytes, ConvPassMemory& memory, ConvGram& gram) {
+  ConvPass& pass = gram.pass;
+  const int64_t outputs = std::max<int64_t>(shape.out[0], 1);
+  const int64_t slab = std::max<int64_t>(shape.out[1] * shape.out[2], 1);
+  const int64_t channels = pass.source_channels;
+  gram.channel_block = divide_up(channels, divide_up(channels, ConvGram::kMostChannels));
+  if (gram.channel_block < channels)
+    gram.channel_block = std::min<int64_t>((gram.channel_block + 15) & ~int64_t{15}, 64);
+  for (int d = 0; d < 3; ++d) {
+    gram.padding[d] = shape.padding[d];
+    gram.grid[d] = (shape.out[d] - 1) * shape.stride[d] + (shape.kernel[d] - 1) * shape.dilation[d] + 1;
+  }
+  gram.grid_reach = (shape.kernel[0] - 1) * shape.dilation[0];
+  const int64_t row_bytes = gram.grid[1] * gram.grid[2] * gram.channel_block * element_bytes;
+  const int64_t fitting =
+      (2 * kBufferBytes / std::max<int64_t>(row_bytes, 1) - gram.grid_reach - 1) / shape.stride[0] + 1;
+  const int64_t band = std::clamp<int64_t>(std::min(std::max<int64_t>(fitting, 1), divide_up(512, slab)), 1, outputs);
+  pass.band = divide_up(outputs, divide_up(outputs, band));
+  pass.chunk = gram.channel_block;
+  pass.channel_elements = 0;
+  if (pass.band == outputs)
+    pass.together = std::clamp<int64_t>(256 / (outputs * slab), 1, std::max<int64_t>(shape.images, 1));
+  gram.row_block =
+      std::clamp<int64_t>(2 * kBufferBytes / (pass.taps * gram.channel_block * element_bytes) & ~int64_t{7}, 8, 128);
+  pass.offsets = memory.offsets();
+  int64_t* offset = memory.offsets();
+  for (int64_t k0 = 0; k0 < shape.kernel[0]; ++k0) {
+    for (int64_t k1 = 0; k1 < shape.kernel[1]; ++k1) {
+      for (int64_t k2 = 0; k2 < shape.kernel[2]; ++k2)
+        *offset++ =
+            (k0 * shape.dilation[0] * gram.grid[1] + k1 * shape.dilation[1]) * gram.grid[2] + k2 * shape.dilation[2];
+    }
+  }
+}
+
+}  // namespace
+
+void plan_gram(const ConvShape& shape, int64_t element_bytes, int64_t lanes, ConvPassMemory& memory, ConvGram& gram,
+               bool& outer) {
+  ConvPass& pass = gram.pass;
+  for (int d = 0; d < 3; ++d)
+    set_forward_dim(shape, d, d == 0 ? expand_outer(shape) : true, memory.taps(d), memory.starts(d), pass.dim[d]);
+  set_common(shape, pass);
+  gram.images = shape.images;
+  outer = pass.source_channels >= lanes / 2;
+  if (outer) {
+    plan_outer_gram(shape, element_bytes, memory, gram);
+  } else {
+    plan_inner_gram(element_bytes, lanes, memory, gram);
+  }
 }
 
 ConvArray conv_array(const rl_tensor* t) {
@@ -206,7 +330,6 @@ ConvWeight conv_weight(const rl_tensor* t, const ConvShape& shape, bool from_inp
   weight.group_stride = shape.out_channels * array.image_stride;
   weight.target_stride = from_input ? array.image_stride : array.channel_stride;
   weight.source_stride = from_input ? array.channel_stride : array.image_stride;
-  for (int d = 0; d < 3; ++d) weight.stride[d] = array.stride[d];
   return weight;
 }
 

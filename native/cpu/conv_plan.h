@@ -33,7 +33,7 @@ class ConvPassMemory {
   ConvTap* taps(int d) const { return taps_.get() + first_[d]; }
   int64_t* starts(int d) const { return starts_.get() + first_[d]; }
   int64_t* offsets() const { return offsets_.get(); }
-  int64_t most_offsets() const { return most_offsets_; }
+  int64_t* weight_offsets() const { return offsets_.get() + most_offsets_; }
 
  private:
   int64_t first_[4];
@@ -42,13 +42,16 @@ class ConvPassMemory {
   Scratch<int64_t> starts_, offsets_;
 };
 
-enum class ConvUse { kProduct, kGram };
-
 // The forward convolution's one pass: source is the input, target the output.
-void plan_forward(const ConvShape& shape, ConvUse use, int64_t element_bytes, ConvPassMemory& memory, ConvPass& pass);
+void plan_forward(const ConvShape& shape, int64_t element_bytes, ConvPassMemory& memory, ConvPass& pass);
 // The pass of the input gradient that writes the elements congruent to `phase` modulo the stride: source is the
 // output's gradient, target the input's.
 void plan_transposed(const ConvShape& shape, const int64_t (&phase)[3], int64_t element_bytes, ConvPassMemory& memory,
                      ConvPass& pass);
+// Where the taps of a planned pass lie in the weight.
+void plan_weight(const rl_tensor* weight, ConvPassMemory& memory, ConvPass& pass);
+// The weight gradient; `outer` says which kernel is to run.
+void plan_gram(const ConvShape& shape, int64_t element_bytes, int64_t lanes, ConvPassMemory& memory, ConvGram& gram,
+               bool& outer);
 
 }  // namespace rl
