@@ -113,37 +113,48 @@ namespace {
 
 constexpr int kMaxParameters = kMaxArgs + 8;
 
+// Values that are not initialised until they are used: a formula has few of the many that it might have.
+template <size_t N> struct Values {
+  union {
+    Value items[N];
+  };
+  Values() {}
+};
+
 struct Parameters {
-  Value values[kMaxParameters];
-  TensorRef held[kMaxParameters];
-  Py objects[2];  // the tuple of `needs`
+  Values<kMaxParameters> values;
+  union {
+    TensorRef held[kMaxParameters];
+  };
+  size_t count;
+  Py needs;                    // the tuple of `needs`
   std::vector<Tensor*> list;  // all gradients
   std::vector<TensorRef> zeros;
+  explicit Parameters(size_t n) : count(n) {
+    for (size_t i = 0; i < n; i++) new (&held[i]) TensorRef();
+  }
+  ~Parameters() {
+    for (size_t i = 0; i < count; i++) held[i].~TensorRef();
+  }
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
 };
 
 [[noreturn]] void wrong_result(Node* n, const char* what) {
   throw_error(ErrorKind::Runtime, "internal: the derivative of %s %s", n->op->name, what);
 }
 
-// A list that may live on the stack.
-template <class T, size_t N> class Buffer {
- public:
-  explicit Buffer(size_t n) : p_(n <= N ? small_ : new T[n]) {}
-  ~Buffer() { if (p_ != small_) delete[] p_; }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  T& operator[](size_t i) { return p_[i]; }
-  T* data() { return p_; }
- private:
-  T small_[N];
-  T* p_;
-};
-
 struct Registers {
-  Buffer<Value, 16> values;
+  Values<16> room;
+  Value* values;
   size_t used = 0;
-  explicit Registers(size_t n) : values(n) {}
-  ~Registers() { release_results(values.data(), static_cast<int>(used)); }
+  explicit Registers(size_t n) : values(n <= 16 ? room.items : new Value[n]) {}
+  ~Registers() {
+    release_results(values, static_cast<int>(used));
+    if (values != room.items) delete[] values;
+  }
+  Registers(const Registers&) = delete;
+  Registers& operator=(const Registers&) = delete;
 };
 
 // Memory for lists that are put together while a program runs.
@@ -184,7 +195,8 @@ Value operand(const Operand& o, const Value* parameters, Value* registers, Scrat
 
 // Results of a formula: one for each target, with references of their own.
 struct FormulaResults {
-  Value values[kMaxArgs];
+  Values<kMaxArgs> room;
+  Value* values = room.items;
   size_t count = 0;
   ~FormulaResults() {
     for (size_t i = 0; i < count; i++) {
@@ -218,9 +230,10 @@ struct FormulaResults {
 
 void run_program(const Program& program, const Value* parameters, FormulaResults& out) {
   Registers registers(program.temporaries);
-  Value* r = registers.values.data();
+  Value* r = registers.values;
   Scratch scratch;
-  Value args[kMaxArgs];
+  Values<kMaxArgs> room;
+  Value* args = room.items;
   for (const Instruction& in : program.instructions) {
     size_t i = 0;
     for (const Operand& o : in.arguments) {
@@ -492,7 +505,8 @@ Py needs_tuple(const Node* n, const Formula& f, const EdgeMap& edges, const bool
 
 void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Tensor* const* grads, const bool* needed,
               Tensor** results) {
-  Parameters p;
+  Parameters p(f.parameters.size());
+  Value* values = p.values.items;
   for (size_t i = 0; i < f.parameters.size(); i++) {
     const Source& s = f.parameters[i];
     if (s.kind == SourceKind::Grad) {
@@ -501,7 +515,7 @@ void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Te
         p.held[i] = zeros_for(n->outputs[s.index]);
         g = p.held[i].get();
       }
-      p.values[i] = Value::of(g);
+      values[i] = Value::of(g);
     } else if (RL_UNLIKELY(s.kind == SourceKind::Grads)) {
       p.list.resize(n->output_count + 1);
       p.zeros.resize(n->output_count);
@@ -509,13 +523,13 @@ void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Te
         if (!grads[k]) p.zeros[k] = zeros_for(n->outputs[k]);
         p.list[k] = grads[k] ? grads[k] : p.zeros[k].get();
       }
-      p.values[i] = Value::of_tensors(p.list.data(), n->output_count);
+      values[i] = Value::of_tensors(p.list.data(), n->output_count);
     } else if (RL_UNLIKELY(s.kind == SourceKind::Needs)) {
-      p.objects[0] = needs_tuple(n, f, edges, needed);
-      p.values[i] = Value::of_object(p.objects[0].get());
+      p.needs = needs_tuple(n, f, edges, needed);
+      values[i] = Value::of_object(p.needs.get());
     } else {
       uint32_t position = static_cast<uint32_t>(__builtin_popcount(n->save_mask & ((1u << s.slot) - 1)));
-      p.values[i] = unpack_saved(n, n->saved[position], p.held[i]);
+      values[i] = unpack_saved(n, n->saved[position], p.held[i]);
     }
   }
   FormulaResults out;
@@ -524,7 +538,7 @@ void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Te
     for (Variant* v : f.variants) {
       bool fits = true;
       for (const Guard& g : v->guards)
-        if (!holds(g, p.values)) {
+        if (!holds(g, values)) {
           fits = false;
           break;
         }
@@ -533,11 +547,11 @@ void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Te
         break;
       }
     }
-    if (RL_UNLIKELY(!found)) found = trace(f, p.values);
-    if (RL_LIKELY(found != nullptr)) run_program(found->program, p.values, out);
-    else run_python(n, f, p.values, out);
+    if (RL_UNLIKELY(!found)) found = trace(f, values);
+    if (RL_LIKELY(found != nullptr)) run_program(found->program, values, out);
+    else run_python(n, f, values, out);
   } else {
-    run_python(n, f, p.values, out);
+    run_python(n, f, values, out);
   }
   for (size_t k = 0; k < f.targets.size(); k++) {
     int target = f.targets[k];
@@ -559,6 +573,16 @@ void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Te
 }
 
 }  // namespace
+
+PyObject* formula_state(const Op& op) {
+  const Derivative& d = derivative_of(op);
+  Py list(need(PyList_New(0)));
+  for (const Formula& f : d.formulas) {
+    Py item(need(Py_BuildValue("(sni)", op.arguments[f.targets[0]].name, static_cast<Py_ssize_t>(f.variants.size()), f.python_only)));
+    if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+  }
+  return list.take();
+}
 
 void apply_operation(Node* n, Tensor* const* grads, Tensor** results, const bool* needed) {
   const Derivative& d = *n->op->derivative;

@@ -72,6 +72,9 @@ struct Derivative {
   bool has_lists = false;     // some differentiable argument is a tensor list
 };
 
+// For tests: [(first target, number of traced variants, stays in Python)] of the formulas.
+PyObject* formula_state(const Op& op);
+
 // Loads the record at the first use; throws when the derivative cannot be read.
 const Derivative& derivative_of(const Op& op);
 std::string backward_name(const Op& op);  // "MulBackward0"

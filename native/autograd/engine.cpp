@@ -105,10 +105,10 @@ inline void add_slot(Run& run, Node* n, int32_t dependencies) {
 }
 
 // Finds every node that can be reached and counts how many edges lead to it. Never enters Python.
-void discover(Run& run, const std::vector<Edge>& roots) {
+void discover(Run& run, const Edge* roots, size_t count) {
   auto known = [&](Node* n) { return n->slot < run.slots.size() && run.slots[n->slot].node == n; };
-  for (const Edge& root : roots)
-    if (!known(root.node)) add_slot(run, root.node, 0);
+  for (size_t i = 0; i < count; i++)
+    if (!known(roots[i].node)) add_slot(run, roots[i].node, 0);
   while (!run.stack.empty()) {
     Node* n = run.stack.back();
     run.stack.pop_back();
@@ -159,7 +159,17 @@ inline bool exclusive(Tensor* t) {
 
 void add_inplace(Tensor* to, Tensor* grad) {
   static const Op& op = find_op("add");
-  call_inplace(op, {Value::of(to), Value::of(grad)});
+  union Arguments {
+    Value items[kMaxArgs];
+    Arguments() {}
+  } args;
+  args.items[0] = Value::of(to);
+  args.items[1] = Value::of(grad);
+  for (int i = 2; i < op.argument_count; i++) args.items[i] = op.arguments[i].default_value;
+  Value result;
+  Tensor* out[] = {to};
+  run_op(op, args.items, &result, out, true);
+  release(result.tensor);
 }
 
 void accumulate(Tensor*& place, TensorRef grad, bool create_graph) {
@@ -459,18 +469,14 @@ bool current_run_reaches(Node* n) {
   return s && (s->needed || s->captured);
 }
 
-std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<TensorRef> grads, const std::vector<Edge>* inputs,
+std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t root_count, const std::vector<Edge>* inputs,
                                     const BackwardOptions& options) {
   RunOwner owner;
   Run& run = *owner.run;
   GradGuard mode(options.create_graph);
-  // The roots keep the graph alive while it runs, whatever a hook does to their tensors.
-  std::vector<NodeRef> keep;
-  keep.reserve(roots.size());
-  for (const Edge& root : roots) keep.push_back(NodeRef::share(root.node));
-  discover(run, roots);
+  discover(run, roots, root_count);
   if (inputs) select(run, *inputs, options.accumulate);
-  for (size_t i = 0; i < roots.size(); i++) {
+  for (size_t i = 0; i < root_count; i++) {
     const Edge& root = roots[i];
     TensorRef grad = fit_gradient(std::move(grads[i]), root.node->outputs[root.index], root.node, root.index);
     Slot& slot = run.find(root.node);
@@ -484,8 +490,7 @@ std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<
       accumulate(slot.grad, std::move(grad), options.create_graph);
     }
   }
-  grads.clear();
-  for (size_t i = 0; i < roots.size(); i++) {
+  for (size_t i = 0; i < root_count; i++) {
     Node* n = roots[i].node;
     bool first = true;
     for (size_t k = 0; k < i; k++) first &= roots[k].node != n;
@@ -527,7 +532,8 @@ TensorRef implicit_gradient(Tensor* root) {
                 dtype_name(root->dtype()), line.c_str());
   }
   TensorRef one = empty(root->dtype(), root->ndim(), root->shape(), root->device());
-  fill_value(one.get(), Value::of(1.0));
+  if (root->dtype() == RL_FLOAT32 && !root->is_meta()) *one->as<float>() = 1;
+  else fill_value(one.get(), Value::of(1.0));
   return one;
 }
 

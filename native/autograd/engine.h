@@ -12,8 +12,9 @@ struct BackwardOptions {
 };
 
 // Gradients of the roots flow back to the leaves. Without `inputs` every reachable leaf accumulates. The result has one entry
-// for each input when `accumulate` is off: its gradient, or nothing when it was not reached. Roots and inputs are borrowed.
-std::vector<TensorRef> run_backward(const std::vector<Edge>& roots, std::vector<TensorRef> grads, const std::vector<Edge>* inputs,
+// for each input when `accumulate` is off: its gradient, or nothing when it was not reached. The caller keeps the nodes of roots
+// and inputs alive, which keeps the graph alive while it runs; `grads` are taken.
+std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t count, const std::vector<Edge>* inputs,
                                     const BackwardOptions& options);
 
 // The number of the innermost backward that runs in this thread, 0 outside; whether it will compute the gradients of a node.

@@ -1,4 +1,5 @@
 // The attributes and methods of Tensor that belong to the tape.
+#include "derivative.h"
 #include "engine.h"
 #include "hooks.h"
 #include "python_api.h"
@@ -281,7 +282,9 @@ void add_root(EdgeList& roots, std::vector<TensorRef>& grads, PyObject* root, Py
     check_root_gradient(t, given, index);
     g = TensorRef::share(given);
   }
-  roots.edges.push_back(gradient_edge(t));
+  Edge edge = gradient_edge(t);
+  RL_CHECK(edge.node, Runtime, "element %zu of tensors does not require grad and does not have a grad_fn", index);
+  roots.edges.push_back(edge);
   grads.push_back(std::move(g));
 }
 
@@ -301,12 +304,21 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     BackwardOptions options;
     options.create_graph = truth(values[2], false);
     options.keep_graph = truth(values[1], options.create_graph);
+    bool selective = values[3] && values[3] != Py_None;
+    Tensor* self_tensor = tensor_of(self);
+    if (RL_LIKELY(!selective && !(values[0] && values[0] != Py_None) && needs_grad(self_tensor))) {
+      TensorRef grad = implicit_gradient(self_tensor);
+      Edge root = gradient_edge(self_tensor);
+      NodeRef owner = NodeRef::own(root.node);
+      RL_CHECK(root.node, Runtime, "element 0 of tensors does not require grad and does not have a grad_fn");
+      run_backward(&root, &grad, 1, nullptr, options);
+      Py_RETURN_NONE;
+    }
     EdgeList roots, inputs;
     std::vector<TensorRef> grads;
-    bool selective = values[3] && values[3] != Py_None;
     if (selective) inputs.edges = accumulation_targets(values[3]);
     add_root(roots, grads, self, values[0], 0);
-    run_backward(roots.edges, std::move(grads), selective ? &inputs.edges : nullptr, options);
+    run_backward(roots.edges.data(), grads.data(), grads.size(), selective ? &inputs.edges : nullptr, options);
     Py_RETURN_NONE;
   });
 }
@@ -360,7 +372,8 @@ PyObject* run_backward_function(PyObject*, PyObject* args) {
     }
     for (Py_ssize_t i = 0; i < count; i++)
       add_root(roots, grads, PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grad_tensors, i), static_cast<size_t>(i));
-    std::vector<TensorRef> results = run_backward(roots.edges, std::move(grads), selective ? &targets.edges : nullptr, options);
+    std::vector<TensorRef> results = run_backward(roots.edges.data(), grads.data(), grads.size(),
+                                                  selective ? &targets.edges : nullptr, options);
     Py tuple(need(PyTuple_New(static_cast<Py_ssize_t>(results.size()))));
     for (size_t i = 0; i < results.size(); i++) {
       RL_CHECK(results[i] || allow_unused, Runtime,
@@ -386,7 +399,7 @@ PyObject* gradient_edge_function(PyObject*, PyObject* o) {
   });
 }
 
-// _overloads(name) -> [(index, schema)] of every operation of that name, in table order
+// _overloads(name) -> [(index, schema, number of results, takes numbers for tensors)] of each operation of that name
 PyObject* overloads(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) return nullptr;
@@ -394,7 +407,8 @@ PyObject* overloads(PyObject*, PyObject* name) {
     Py list(need(PyList_New(0)));
     for (int i = 0; i < op_table_size; i++) {
       if (std::strcmp(op_table[i].name, text)) continue;
-      Py item(need(Py_BuildValue("(isi)", i, op_table[i].schema, static_cast<int>(op_table[i].result_count))));
+      Py item(need(Py_BuildValue("(isiO)", i, op_table[i].schema, static_cast<int>(op_table[i].result_count),
+                                 op_table[i].family ? Py_True : Py_False)));
       if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
     }
     return list.take();
@@ -410,7 +424,14 @@ PyObject* will_run(PyObject*, PyObject* node) {
   return PyBool_FromLong(current_run_reaches(reinterpret_cast<Node*>(node)));
 }
 
-PyMethodDef functions[] = {{"_current_run", current_run, METH_NOARGS, nullptr},
+PyObject* formulas(PyObject*, PyObject* args) {
+  const char *name, *overload = "";
+  if (!PyArg_ParseTuple(args, "s|s:_formulas", &name, &overload)) return nullptr;
+  return guarded([&] { return formula_state(find_op(name, overload)); });
+}
+
+PyMethodDef functions[] = {{"_formulas", formulas, METH_VARARGS, nullptr},
+                           {"_current_run", current_run, METH_NOARGS, nullptr},
                            {"_will_run", will_run, METH_O, nullptr},
                            {"_run_backward", run_backward_function, METH_VARARGS, nullptr},
                            {"_gradient_edge", gradient_edge_function, METH_O, nullptr},

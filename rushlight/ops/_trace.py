@@ -15,7 +15,7 @@ from typing import Any
 from rushlight import _C
 
 from ._lookup import record
-from ._record import Argument, Operation, parse_schema
+from ._record import Argument, Operation, _Namespace, parse_schema
 
 _Tensor: Any = _C.Tensor
 _SUFFIXES = {"_shape": "shape", "_shapes": "shapes", "_dtype": "dtype", "_strides": "strides", "_offset": "offset"}
@@ -126,13 +126,7 @@ class TensorProxy(Proxy):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        schemas = getattr(func, "schemas", None)
-        if not schemas:
-            raise Untraceable
-        name = schemas[0].partition("(")[0].partition(".")[0]
-        if func.__name__.endswith("_") and not name.endswith("_"):
-            raise Untraceable
-        return _call(name, args, kwargs or {})
+        return _call_function(func, args, kwargs or {})
 
     def _known(self, kind: str, value: Any) -> Any:
         if self._value is None:
@@ -361,7 +355,7 @@ def _operand(argument: Argument, value: Any) -> Any:
     as_it_is = value._operand if _is(value, ValueProxy) else ("c", plain)
     number = isinstance(plain, (int, float, complex))
     if kind in ("Tensor", "Tensor|Scalar", "Scalar"):
-        # A number may stand for a tensor only as the left operand of an operator, which `_call` allows.
+        # The kernels of scalar expressions take numbers for tensors (`1 - x`), which `_bind` allows.
         return as_it_is if number and kind != "Tensor" else None
     if kind == "int":
         return as_it_is if type(plain) is int else None
@@ -386,7 +380,9 @@ def _operand(argument: Argument, value: Any) -> Any:
     return as_it_is
 
 
-def _bind(arguments: list[Argument], args: tuple[Any, ...], kwargs: dict[str, Any], operator: bool) -> list[Any] | None:
+def _bind(
+    arguments: list[Argument], args: tuple[Any, ...], kwargs: dict[str, Any], takes_numbers: bool
+) -> list[Any] | None:
     positional = [a for a in arguments if not a.keyword_only]
     given: dict[str, Any] = {}
     if len(args) > len(positional) or (len(args) > 1 and len(args) == len(positional) and _is_int(args[-1])):
@@ -404,7 +400,7 @@ def _bind(arguments: list[Argument], args: tuple[Any, ...], kwargs: dict[str, An
             return None
         given[key] = value
     operands: list[Any] = []
-    for i, argument in enumerate(arguments):
+    for argument in arguments:
         if argument.name not in given:
             if argument.default is None:
                 return None
@@ -412,7 +408,7 @@ def _bind(arguments: list[Argument], args: tuple[Any, ...], kwargs: dict[str, An
             continue
         value = given.pop(argument.name)
         operand = _operand(argument, value)
-        if operand is None and operator and i < 2 and isinstance(_plain(value), (int, float, complex)):
+        if operand is None and takes_numbers and isinstance(_plain(value), (int, float, complex)):
             operand = value._operand if _is(value, ValueProxy) else ("c", value)
         if operand is None:
             return None
@@ -424,13 +420,45 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     trace = _find_trace((*args, *kwargs.values()))
     if trace is None:
         raise Untraceable
-    operator = name in ("add", "sub", "mul", "div", "pow")
-    for index, schema, result_count in _C._overloads(name):
+    for index, schema, result_count, takes_numbers in _C._overloads(name):
         _, _, arguments, results = parse_schema(schema)
-        operands = _bind(arguments, args, kwargs, operator)
+        operands = _bind(arguments, args, kwargs, takes_numbers)
         if operands is not None:
             return trace.emit(index, result_count, results[0][0], operands)
     raise Untraceable(name)
+
+
+def _call_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    schemas = getattr(func, "schemas", None)
+    if not schemas:
+        raise Untraceable
+    name = schemas[0].partition("(")[0].partition(".")[0]
+    if func.__name__.endswith("_") and not name.endswith("_"):
+        raise Untraceable  # the in-place form
+    return _call(name, args, kwargs)
+
+
+class _Functions:
+    """The namespace ``rl`` while a formula is traced: calls with proxies are written down before their arguments
+    are looked at.
+
+    Calls without proxies go through, so that another thread may run formulas of the same module meanwhile.
+    """
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        if not hasattr(value, "schemas"):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if _find_trace((*args, *kwargs.values())) is None:
+                return value(*args, **kwargs)
+            return _call_function(value, args, kwargs)
+
+        return call
 
 
 # ---------------------------------------------------------------- tracing
@@ -480,6 +508,10 @@ def trace(formula: Any, values: tuple[Any, ...], target_count: int, returns_tupl
             proxies.append(value)
         else:
             return None
+    scope = formula.__globals__
+    namespace = scope.get("rl")
+    if isinstance(namespace, _Namespace):
+        scope["rl"] = _Functions(namespace)
     try:
         result = formula(*proxies)
         if returns_tuple:
@@ -490,4 +522,7 @@ def trace(formula: Any, values: tuple[Any, ...], target_count: int, returns_tupl
             results = [_result_operand(result)]
     except Exception:  # whatever a proxy cannot do; a real mistake shows when the formula is called with tensors
         return None
+    finally:
+        if isinstance(namespace, _Namespace):
+            scope["rl"] = namespace
     return record_of.guards, record_of.instructions, results
