@@ -34,7 +34,20 @@ def _expressions() -> Any:
     return sys.modules[name]
 
 
-DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 GROUPS_OF_TYPES = {
     "int": ["uint8", "int8", "int16", "int32", "int64"],
     "float": ["float32", "float64"],
@@ -63,9 +76,57 @@ DIVISIONS = frozenset({"floor_divide", "trunc_divide", "remainder", "fmod"})
 PARTIAL = frozenset({"sin", "cos", "tan", "sinc", "fmod", "remainder", "floor_divide"})
 #: Functions of floats that are plain arithmetic; the others make a kernel one of the transcendental group.
 PLAIN = frozenset(
-    "add sub mul div neg positive abs sign sgn square reciprocal relu where maximum minimum fmax fmin eq ne lt le gt ge"
-    " logical_and logical_or logical_xor logical_not isnan isinf isfinite isposinf isneginf signbit floor ceil round trunc"
-    " frac copysign conj real imag angle to_bool sqrt rsqrt heaviside deg2rad rad2deg".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "neg",
+        "positive",
+        "abs",
+        "sign",
+        "sgn",
+        "square",
+        "reciprocal",
+        "relu",
+        "where",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "isposinf",
+        "isneginf",
+        "signbit",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "frac",
+        "copysign",
+        "conj",
+        "real",
+        "imag",
+        "angle",
+        "to_bool",
+        "sqrt",
+        "rsqrt",
+        "heaviside",
+        "deg2rad",
+        "rad2deg",
+    ]
 )
 
 
@@ -180,10 +241,14 @@ class LoopWriter:
         printer = _expressions().CppPrinter(prefix)
         statements, texts = printer.print(self.kernel.results, self.names)
         used = set(_expressions().inputs_of(*self.kernel.results))
-        elements = [(i, self.names[name], scalars >> i & 1) for i, name in enumerate(self.kernel.inputs) if name in used]
+        elements = [
+            (i, self.names[name], scalars >> i & 1) for i, name in enumerate(self.kernel.inputs) if name in used
+        ]
         lines = [f"{indent}const auto {name} = {self.read(i, f'*in{i}')};" for i, name, single in elements if single]
         lines += ["#pragma GCC ivdep", f"{indent}for ({bounds}) {{"]
-        lines += [f"{indent}  const auto {name} = {self.read(i, f'in{i}[i]')};" for i, name, single in elements if not single]
+        lines += [
+            f"{indent}  const auto {name} = {self.read(i, f'in{i}[i]')};" for i, name, single in elements if not single
+        ]
         lines += [f"{indent}  {statement}" for statement in statements]
         for k, (text, node) in enumerate(zip(texts, self.kernel.results, strict=True)):
             kind = self.kernel.result_kinds[k]
@@ -212,7 +277,9 @@ class LoopWriter:
         for node, group in zip(nodes, operands, strict=True):
             arguments = ", ".join(texts[: len(group)])
             texts = texts[len(group) :]
-            predicate = f"m::zero_divisor({arguments})" if call == "zero_divisor" else f"!m::{node.name}_in_range({arguments})"
+            predicate = (
+                f"m::zero_divisor({arguments})" if call == "zero_divisor" else f"!m::{node.name}_in_range({arguments})"
+            )
             lines.append(f"{indent}  {flag} |= {predicate};")
         lines.append(f"{indent}}}")
         return lines
@@ -222,7 +289,8 @@ class LoopWriter:
         kernel = self.kernel
         lines = [
             "template <class T>",
-            f"int {kernel.symbol}(void* const* out, const void* const* in, int64_t n, [[maybe_unused]] unsigned scalars) {{",
+            f"int {kernel.symbol}(void* const* out, const void* const* in, int64_t n,",
+            f"    {'[[maybe_unused]] ':>{len(kernel.symbol) + 17}}unsigned scalars) {{",
             "  using R [[maybe_unused]] = real_type<T>;",
         ]
         types = {"value": "T", "bool": "bool", "real": "R"}
@@ -257,7 +325,12 @@ class LoopWriter:
             if kernel.scalars:
                 lines += ["  if constexpr (kTakesScalars<T>) {"]
                 for mask in kernel.scalars:
-                    lines += [f"    if (scalars == {mask}) {{", *self.loop("m::", "      ", whole, mask), "      return 0;", "    }"]
+                    lines += [
+                        f"    if (scalars == {mask}) {{",
+                        *self.loop("m::", "      ", whole, mask),
+                        "      return 0;",
+                        "    }",
+                    ]
                 lines += ["  }"]
             lines += self.loop("m::", "  ", whole)
             lines += ["  return 0;", "}"]
@@ -268,8 +341,8 @@ def write_group(group: str, kernels: list[tuple[Kernel, list[str]]]) -> tuple[st
     """A file of kernels, and the (symbol, dtype) of each in table order."""
     lines = ["// Written by tools/generate_elementwise.py from the operation records."]
     if group in ("integer", "arithmetic"):
-        # These loops wait for memory, which 256-bit accesses keep busier (measured on Zen 4: 1.1 ms against 1.4 ms for the
-        # sum of 4M floats).
+        # These loops wait for memory, which 256-bit accesses keep busier (measured on Zen 4: 1.1 ms against 1.4 ms for
+        # the sum of 4M floats).
         lines += ["#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)"]
         lines += ['#pragma GCC target("prefer-vector-width=256")', "#endif"]
     if group in ("arithmetic", "transcendental"):
@@ -301,12 +374,24 @@ KINDS = {"value": "OperandKind::kValue", "bool": "OperandKind::kBool", "real": "
 
 def write_table(kernels: list[Kernel], places: Mapping[str, list[tuple[str, str]]]) -> str:
     """Names, operands, and which kernel of which file belongs to which operation and dtype."""
-    lines = ["// Written by tools/generate_elementwise.py from the operation records.", "constexpr ElementwiseInfo kInfo[] = {"]
+    lines = [
+        "// Written by tools/generate_elementwise.py from the operation records.",
+        "constexpr ElementwiseInfo kInfo[] = {",
+    ]
     for kernel in kernels:
         inputs = ", ".join(KINDS[kind] for kind in kernel.kinds)
         outputs = ", ".join(KINDS[kind] for kind in kernel.result_kinds)
-        lines.append(f'    {{"{kernel.symbol}", {len(kernel.inputs)}, {len(kernel.results)}, {{{inputs}}}, {{{outputs}}}}},')
-    lines += ["};", "struct Place {", "  uint16_t op;", "  uint8_t dtype;", "  uint8_t scalars;  // bit m: a loop for the set m of inputs", "};"]
+        lines.append(
+            f'    {{"{kernel.symbol}", {len(kernel.inputs)}, {len(kernel.results)}, {{{inputs}}}, {{{outputs}}}}},'
+        )
+    lines += [
+        "};",
+        "struct Place {",
+        "  uint16_t op;",
+        "  uint8_t dtype;",
+        "  uint8_t scalars;  // bit m: a loop for the set m of inputs",
+        "};",
+    ]
     sets = {kernel.symbol: sum(1 << mask for mask in kernel.scalars) for kernel in kernels}
     numbers = {kernel.symbol: i for i, kernel in enumerate(kernels)}
     for group in (*ISA_GROUPS, "complex"):
@@ -322,7 +407,10 @@ def write_table(kernels: list[Kernel], places: Mapping[str, list[tuple[str, str]
 
 def write_ids(kernels: list[Kernel]) -> str:
     """The numbers of the operations."""
-    lines = ["/* Written by tools/generate_elementwise.py from the operation records. */", "#ifndef RUSHLIGHT_ELEMENTWISE_IDS_H"]
+    lines = [
+        "/* Written by tools/generate_elementwise.py from the operation records. */",
+        "#ifndef RUSHLIGHT_ELEMENTWISE_IDS_H",
+    ]
     lines += ["#define RUSHLIGHT_ELEMENTWISE_IDS_H", "", "enum rl_elementwise_op {"]
     lines += [f"  RL_EW_{kernel.symbol} = {i}," for i, kernel in enumerate(kernels)]
     lines += [f"  RL_EW_COUNT = {len(kernels)}", "};", "", "#endif", ""]
@@ -331,10 +419,17 @@ def write_ids(kernels: list[Kernel]) -> str:
 
 def write_c_interface(kernels: list[Kernel], records: Mapping[str, Any]) -> tuple[str, str]:
     """Header and definitions of rl_<symbol>(inputs..., outputs...)."""
-    header = ["/* Written by tools/generate_elementwise.py from the operation records."]
-    header += [" *", " * One function per elementwise operation. The compute dtype is the promoted dtype of the inputs, by PyTorch's rules for"]
-    header += [" * tensors (0-dim inputs count less than others); the output may have any dtype and has the broadcast shape. */"]
-    header += ["#ifndef RUSHLIGHT_ELEMENTWISE_OPS_H", "#define RUSHLIGHT_ELEMENTWISE_OPS_H", "", '#include "elementwise.h"', ""]
+    header = [
+        "/* Written by tools/generate_elementwise.py from the operation records.",
+        " *",
+        " * One function per elementwise operation. The compute dtype is the promoted dtype of the inputs, by the",
+        " * rules of PyTorch for tensors (0-dim inputs count less). The output has the broadcast shape, and any dtype. */",
+        "#ifndef RUSHLIGHT_ELEMENTWISE_OPS_H",
+        "#define RUSHLIGHT_ELEMENTWISE_OPS_H",
+        "",
+        '#include "rushlight/elementwise.h"',
+        "",
+    ]
     header += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     source: list[str] = ["// Written by tools/generate_elementwise.py from the operation records.", ""]
     for kernel in kernels:
@@ -343,15 +438,16 @@ def write_c_interface(kernels: list[Kernel], records: Mapping[str, Any]) -> tupl
         record = records[kernel.symbol]
         outputs = ["out"] if len(kernel.results) == 1 else [f"out{k}" for k in range(len(kernel.results))]
         names = [name if name not in ("and", "or", "not", "xor") else name + "_" for name in kernel.inputs]
-        parameters = ", ".join([*(f"const rl_tensor* {name}" for name in names), *(f"rl_tensor* {name}" for name in outputs)])
+        parameters = ", ".join(
+            [*(f"const rl_tensor* {name}" for name in names), *(f"rl_tensor* {name}" for name in outputs)]
+        )
         signature = f"rl_status rl_{kernel.symbol.lstrip('_')}({parameters})"
         if record.doc:
             header.append(f"/* {record.doc.strip().splitlines()[0]} */")
         header.append(f"RL_API {signature};")
         floats = "true" if record.options["compute"] == "float" else "false"
-        source.append(
-            f"{signature} {{ return rl::by_promotion(RL_EW_{kernel.symbol}, {floats}, {{{', '.join(names)}}}, {{{', '.join(outputs)}}}); }}"
-        )
+        operands = f"{{{', '.join(names)}}}, {{{', '.join(outputs)}}}"
+        source.append(f"{signature} {{ return rl::by_promotion(RL_EW_{kernel.symbol}, {floats}, {operands}); }}")
     header += ["", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
     return "\n".join(header), "\n".join(source) + "\n"
 

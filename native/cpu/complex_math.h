@@ -1,7 +1,7 @@
 // Functions of complex numbers for the elementwise kernels.
 //
-// Those with branch cuts come from the C library, whose complex functions follow C's Annex G: the sign of a zero chooses
-// the side of a cut. complex64 is computed in complex128 and rounded once.
+// Those with branch cuts come from the C library, whose complex functions follow C's Annex G: the sign of a zero
+// chooses the side of a cut. complex64 is computed in complex128 and rounded once.
 #pragma once
 
 #include "cpu/elementwise_math.h"
@@ -10,17 +10,17 @@ namespace rl {
 namespace {
 namespace m {
 
-#define RL_COMPLEX_LIBRARY(name, function)                                            \
-  inline __attribute__((noinline)) complex128 wide_##name(complex128 z) {             \
-    _Complex double value;                                                            \
-    __real__ value = z.re;                                                            \
-    __imag__ value = z.im;                                                            \
-    value = function(value);                                                          \
-    return {__real__ value, __imag__ value};                                          \
-  }                                                                                   \
-  template <class T>                                                                  \
-  RL_INLINE complex<T> name(complex<T> z) {                                           \
-    return complex<T>(wide_##name(complex128(z)));                                    \
+#define RL_COMPLEX_LIBRARY(name, function)                                \
+  inline __attribute__((noinline)) complex128 wide_##name(complex128 z) { \
+    _Complex double value;                                                \
+    __real__ value = z.re;                                                \
+    __imag__ value = z.im;                                                \
+    value = function(value);                                              \
+    return {__real__ value, __imag__ value};                              \
+  }                                                                       \
+  template <class T>                                                      \
+  RL_INLINE complex<T> name(complex<T> z) {                               \
+    return complex<T>(wide_##name(complex128(z)));                        \
   }
 RL_COMPLEX_LIBRARY(exp, __builtin_cexp)
 RL_COMPLEX_LIBRARY(log, __builtin_clog)
@@ -96,7 +96,8 @@ RL_INLINE complex<T> expm1(complex<T> z) {
   const double x = z.re, y = z.im;
   if (y == 0.0) return {static_cast<T>(__builtin_expm1(x)), z.im};
   const double s = __builtin_sin(0.5 * y);
-  return {static_cast<T>(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * s * s), static_cast<T>(__builtin_exp(x) * __builtin_sin(y))};
+  return {static_cast<T>(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * s * s),
+          static_cast<T>(__builtin_exp(x) * __builtin_sin(y))};
 }
 template <class T>
 RL_INLINE complex<T> log2(complex<T> z) {

@@ -1,13 +1,15 @@
 // The skeleton under every elementwise operation.
 //
-// A kernel is a loop over contiguous elements of its own dtypes. The skeleton brings everything else to that form, a tile of
-// a few kilobytes at a time, so that what it copies stays in the first-level cache: operands of another dtype are converted,
-// strided ones gathered, broadcast ones filled in; whatever is contiguous already is used where it is. Two ways to walk:
-//   linear: tiles are runs of consecutive elements of the whole iteration space. For everything small, for operands that
+// A kernel is a loop over contiguous elements of its own dtypes. The skeleton brings everything else to that form, a
+// tile of a few kilobytes at a time, so that what it copies stays in the first-level cache: operands of another dtype
+// are converted, strided ones gathered, broadcast ones filled in; whatever is contiguous already is used where it is.
+// Two ways to walk:
+//   linear: tiles are runs of consecutive elements of the whole iteration space. For everything small, for operands
+//   that
 //           are contiguous as a whole, and for short innermost dimensions.
 //   rows:   tiles lie within rows of the innermost dimension, so an operand need only be contiguous along it. When an
-//           input runs along another dimension instead (a transposed matrix), tiles are blocks of a few rows, so that each
-//           cache line of that input is read once.
+//           input runs along another dimension instead (a transposed matrix), tiles are blocks of a few rows, so that
+//           each cache line of that input is read once.
 // Work is split among threads by fixed blocks of about kBlock elements.
 #include "cpu/elementwise_plan.h"
 
@@ -20,19 +22,19 @@ namespace rl {
 namespace {
 
 constexpr int64_t kTileBytes = 8192;
-constexpr int64_t kBlock = 32768;     // elements per unit of parallel work
-constexpr int64_t kShortRow = 64;     // shorter rows are not worth a kernel call each
+constexpr int64_t kBlock = 32768;  // elements per unit of parallel work
+constexpr int64_t kShortRow = 64;  // shorter rows are not worth a kernel call each
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kSmallBytes = 4096;  // scratch of the fast path for small tensors
 
 // How an operand reaches the kernel.
 enum class Access : uint8_t {
-  kDirect,    // contiguous and of the kernel's dtype: used in place
-  kConvert,   // contiguous, of another dtype
-  kConstant,  // the same element all over: filled in once
-  kBroadcast, // the same element along a row
-  kStrided,   // gathered
-  kBlock,     // contiguous along dimension 1: gathered a block of rows at a time
+  kDirect,     // contiguous and of the kernel's dtype: used in place
+  kConvert,    // contiguous, of another dtype
+  kConstant,   // the same element all over: filled in once
+  kBroadcast,  // the same element along a row
+  kStrided,    // gathered
+  kBlock,      // contiguous along dimension 1: gathered a block of rows at a time
 };
 
 struct Job {
@@ -42,8 +44,8 @@ struct Job {
   unsigned scalars;          // the set of inputs passed as single elements
   const char* name;
   Access access[kMaxOperands];
-  int64_t tile;                 // elements
-  int64_t columns, rows;        // of a tile, in the row walk
+  int64_t tile;           // elements
+  int64_t columns, rows;  // of a tile, in the row walk
   int64_t column_tiles, row_tiles;
   std::atomic<int> error{0};
 
@@ -58,7 +60,8 @@ struct Buffers {
 
 // Elements [start, start + n) of an operand's iteration space, in order, to or from consecutive memory.
 template <bool kGather>
-void move_elements(const MoveTable& move, const Plan& plan, const Operand& operand, int64_t start, int64_t n, char* memory) {
+void move_elements(const MoveTable& move, const Plan& plan, const Operand& operand, int64_t start, int64_t n,
+                   char* memory) {
   int64_t index[RL_MAX_DIMS];
   char* at = operand.data;
   int64_t rest = start;
@@ -153,7 +156,8 @@ void run_linear(void* context, int64_t begin, int64_t end) {
   for (int64_t start = begin; start < end; start += job.tile) {
     const int64_t n = end - start < job.tile ? end - start : job.tile;
     for (int k = 0; k < plan.n_out; ++k)
-      out[k] = job.access[k] == Access::kDirect ? plan.operands[k].data + start * plan.operands[k].size : buffers.tiles[k];
+      out[k] =
+          job.access[k] == Access::kDirect ? plan.operands[k].data + start * plan.operands[k].size : buffers.tiles[k];
     for (int k = plan.n_out; k < plan.n_operands(); ++k)
       in[k - plan.n_out] = load_linear(move, job, k, start, n, buffers.tiles[k], buffers.raw);
     error |= job.kernel(out, in, n, job.scalars);
@@ -175,8 +179,8 @@ void copy_linear(void* context, int64_t begin, int64_t end) {
   for (int64_t start = begin; start < end; start += job.tile) {
     const int64_t n = end - start < job.tile ? end - start : job.tile;
     char* const place = direct ? target.data + start * target.size : buffers.tiles[1];
-    const void* const loaded = load_linear(move, job, 1, start, n, job.access[1] == Access::kConstant ? buffers.tiles[1] : place,
-                                           buffers.raw);
+    const void* const loaded =
+        load_linear(move, job, 1, start, n, job.access[1] == Access::kConstant ? buffers.tiles[1] : place, buffers.raw);
     if (!direct) {
       move_elements<false>(move, job.plan, target, start, n, const_cast<char*>(static_cast<const char*>(loaded)));
     } else if (loaded != place) {
@@ -187,7 +191,8 @@ void copy_linear(void* context, int64_t begin, int64_t end) {
 
 // ---- the row walk
 
-// One tile: rows [row, row + rows) of dimension 1, columns [column, column + columns) of dimension 0, one index of the rest.
+// One tile: rows [row, row + rows) of dimension 1, columns [column, column + columns) of dimension 0, one index of the
+// rest.
 struct Tile {
   int64_t row, rows, column, columns;
   int64_t offsets[kMaxOperands];  // of the tile's first element, in bytes
@@ -279,15 +284,15 @@ void run_rows(void* context, int64_t begin, int64_t end) {
     for (int64_t row = 0; row < at.rows; ++row) {
       for (int k = 0; k < plan.n_out; ++k) {
         const Operand& operand = plan.operands[k];
-        out[k] = job.access[k] == Access::kDirect ? operand.data + at.offsets[k] + row * operand.strides[1] : buffers.tiles[k];
+        out[k] = job.access[k] == Access::kDirect ? operand.data + at.offsets[k] + row * operand.strides[1]
+                                                  : buffers.tiles[k];
       }
       for (int k = plan.n_out; k < plan.n_operands(); ++k) {
         const Operand& operand = plan.operands[k];
-        in[k - plan.n_out] =
-            job.access[k] == Access::kBlock
-                ? buffers.tiles[k] + row * at.columns * operand.kernel_size
-                : load_row(move, job, k, operand.data + at.offsets[k] + row * operand.strides[1], at.columns,
-                           buffers.tiles[k], buffers.raw);
+        in[k - plan.n_out] = job.access[k] == Access::kBlock
+                                 ? buffers.tiles[k] + row * at.columns * operand.kernel_size
+                                 : load_row(move, job, k, operand.data + at.offsets[k] + row * operand.strides[1],
+                                            at.columns, buffers.tiles[k], buffers.raw);
       }
       error |= job.kernel(out, in, at.columns, job.scalars);
       for (int k = 0; k < plan.n_out; ++k) {
@@ -371,7 +376,8 @@ Access row_access(const Plan& plan, const Operand& operand) {
   return operand.strides[0] == 0 ? Access::kBroadcast : Access::kStrided;
 }
 
-// A dimension other than the innermost along which some input is contiguous, moved to place 1. Returns that operand or -1.
+// A dimension other than the innermost along which some input is contiguous, moved to place 1. Returns that operand or
+// -1.
 int find_block(Plan& plan) {
   for (int k = plan.n_out; k < plan.n_operands(); ++k) {
     const Operand& operand = plan.operands[k];
@@ -399,7 +405,8 @@ int find_block(Plan& plan) {
 unsigned choose_scalars(const Job& job) {
   unsigned constant = 0;
   for (int k = job.plan.n_out; k < job.plan.n_operands(); ++k)
-    if (job.access[k] == Access::kConstant || job.access[k] == Access::kBroadcast) constant |= 1u << (k - job.plan.n_out);
+    if (job.access[k] == Access::kConstant || job.access[k] == Access::kBroadcast)
+      constant |= 1u << (k - job.plan.n_out);
   return largest_set(job.scalar_sets, constant);
 }
 
@@ -557,8 +564,8 @@ bool run_small(const ElementwiseInfo& info, ElementwiseKernel kernel, unsigned s
   return true;
 }
 
-rl_status run_general(const ElementwiseInfo& info, ElementwiseKernel kernel, unsigned scalar_sets, int compute, const rl_tensor* const* in,
-                      rl_tensor* const* out) {
+rl_status run_general(const ElementwiseInfo& info, ElementwiseKernel kernel, unsigned scalar_sets, int compute,
+                      const rl_tensor* const* in, rl_tensor* const* out) {
   Job job;
   job.kernel = kernel;
   job.scalar_sets = scalar_sets;
@@ -596,14 +603,15 @@ rl_status copy(const char* name, const rl_tensor* src, rl_tensor* dst) {
 }  // namespace
 }  // namespace rl
 
-rl_status rl_elementwise(int op, rl_dtype compute, int n_in, const rl_tensor* const* in, int n_out, rl_tensor* const* out) {
+rl_status rl_elementwise(int op, rl_dtype compute, int n_in, const rl_tensor* const* in, int n_out,
+                         rl_tensor* const* out) {
   using namespace rl;
   if (op < 0 || op >= elementwise_op_count()) [[unlikely]]
     return fail(RL_VALUE_ERROR, "rl_elementwise: no operation %d; expected 0 to %d", op, elementwise_op_count() - 1);
   const ElementwiseInfo& info = elementwise_info(op);
   if (n_in != info.n_in || n_out != info.n_out) [[unlikely]]
-    return fail(RL_VALUE_ERROR, "%s: wrong number of operands; expected %d inputs and %d outputs, got %d and %d", info.name,
-                info.n_in, info.n_out, n_in, n_out);
+    return fail(RL_VALUE_ERROR, "%s: wrong number of operands; expected %d inputs and %d outputs, got %d and %d",
+                info.name, info.n_in, info.n_out, n_in, n_out);
   const int kernel_compute = compute == RL_FLOAT16 || compute == RL_BFLOAT16 ? RL_FLOAT32 : static_cast<int>(compute);
   const ElementwiseKernel kernel = is_valid_dtype(kernel_compute) ? elementwise_kernel(op, kernel_compute) : nullptr;
   if (!kernel) [[unlikely]]

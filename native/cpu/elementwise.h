@@ -7,8 +7,9 @@
 
 namespace rl {
 
-// One contiguous loop over n elements. Bit k of `scalars`: input k is one element, not n; only sets of inputs announced by
-// elementwise_scalar_sets. Returns 0, or kDivisionByZero when an integer was divided by zero (nothing is written then).
+// One contiguous loop over n elements. Bit k of `scalars`: input k is one element, not n; only sets of inputs announced
+// by elementwise_scalar_sets. Returns 0, or kDivisionByZero when an integer was divided by zero (nothing is written
+// then).
 using ElementwiseKernel = int (*)(void* const* out, const void* const* in, int64_t n, unsigned scalars);
 constexpr int kDivisionByZero = 1;
 
@@ -37,14 +38,16 @@ struct ElementwiseGroup {
   const ElementwiseKernel* kernels;
 };
 
-// Moving runs of elements. Tables by element size are indexed by its logarithm (1, 2, 4, 8, 16 bytes); strides are bytes.
+// Moving runs of elements. Tables by element size are indexed by its logarithm (1, 2, 4, 8, 16 bytes); strides are
+// bytes.
 struct MoveTable {
   void (*convert[RL_DTYPE_COUNT][RL_DTYPE_COUNT])(void* to, const void* from, int64_t n);  // [to][from]
   void (*gather[5])(void* to, const void* from, int64_t stride, int64_t n);
   void (*scatter[5])(void* to, int64_t stride, const void* from, int64_t n);
   void (*fill[5])(void* to, const void* element, int64_t n);
   // to[row * to_stride + column * size] = from[row * size + column * from_stride]
-  void (*transpose[5])(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t rows, int64_t columns);
+  void (*transpose[5])(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t rows,
+                       int64_t columns);
 };
 RL_ISA_DECLARE(MoveTable, move_table)
 

@@ -1,9 +1,10 @@
-// Scalar functions of the elementwise kernels, for every compute type: what records' expressions are printed in terms of.
+// Scalar functions of the elementwise kernels, for every compute type: what records' expressions are printed in terms
+// of.
 //
-// Included by files compiled once per instruction set: everything is in an anonymous namespace and always inlined. Functions
-// of floats are in vec_math.h. Nothing branches on data, so that loops over these become vector code, and no input is
-// undefined: integers wrap, shifts beyond the width give what an infinitely wide integer would, division by zero is
-// reported beside a harmless result (see zero_divisor).
+// Included by files compiled once per instruction set: everything is in an anonymous namespace and always inlined.
+// Functions of floats are in vec_math.h. Nothing branches on data, so that loops over these become vector code, and no
+// input is undefined: integers wrap, shifts beyond the width give what an infinitely wide integer would, division by
+// zero is reported beside a harmless result (see zero_divisor).
 #pragma once
 
 #include <type_traits>
@@ -26,7 +27,8 @@ concept Real = !is_complex_v<T>;
 
 // Arithmetic on integers happens in an unsigned type at least as wide as int, where it wraps.
 template <class T>
-using Wide = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>>;
+using Wide = std::conditional_t<(sizeof(T) < 4), uint32_t,
+                                std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>>;
 
 // ---- conversions
 
@@ -163,8 +165,8 @@ RL_INLINE bool isnan(T x) {
     return false;
   }
 }
-// The bits of a quiet NaN where x is NaN. ORed into a result they make it NaN without a branch: a chain of conditions on
-// the same values becomes a tangle of masks.
+// The bits of a quiet NaN where x is NaN. ORed into a result they make it NaN without a branch: a chain of conditions
+// on the same values becomes a tangle of masks.
 RL_INLINE uint32_t nan_bits(float x) { return -static_cast<uint32_t>(x != x) & 0x7fc00000u; }
 RL_INLINE uint64_t nan_bits(double x) { return -static_cast<uint64_t>(x != x) & 0x7ff8000000000000u; }
 
@@ -284,8 +286,8 @@ RL_INLINE int zero_divisor(T b) {
 template <Integer T>
 RL_INLINE T trunc_divide(T a, T b) {
   if constexpr (sizeof(T) <= 4) {
-    // Exact: 53 bits separate any quotient of 32-bit integers from the whole number next to it. The most negative number
-    // by -1 leaves the range of int32; going through int64 makes it wrap.
+    // Exact: 53 bits separate any quotient of 32-bit integers from the whole number next to it. The most negative
+    // number by -1 leaves the range of int32; going through int64 makes it wrap.
     const double divisor = b == 0 ? 1.0 : static_cast<double>(b);
     return static_cast<T>(static_cast<int64_t>(static_cast<double>(a) / divisor));
   } else {

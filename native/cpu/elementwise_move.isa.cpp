@@ -138,15 +138,12 @@ void transpose(void* to, int64_t to_stride, const void* from, int64_t from_strid
 }
 
 #define RL_CONVERT_FROM(To, From) convert_run<To, From>
-#define RL_CONVERT_ROW(To)                                                                                            \
-  {                                                                                                                   \
-    RL_CONVERT_FROM(To, bool), RL_CONVERT_FROM(To, uint8_t), RL_CONVERT_FROM(To, int8_t), RL_CONVERT_FROM(To, int16_t), \
-        RL_CONVERT_FROM(To, int32_t), RL_CONVERT_FROM(To, int64_t), RL_CONVERT_FROM(To, half),                        \
-        RL_CONVERT_FROM(To, bfloat16), RL_CONVERT_FROM(To, float), RL_CONVERT_FROM(To, double),                       \
-        RL_CONVERT_FROM(To, complex64), RL_CONVERT_FROM(To, complex128)                                               \
-  }
-#define RL_BY_SIZE(name) \
-  { name<uint8_t>, name<uint16_t>, name<uint32_t>, name<uint64_t>, name<Bytes16> }
+#define RL_CONVERT_ROW(To)                                                                     \
+  {RL_CONVERT_FROM(To, bool),    RL_CONVERT_FROM(To, uint8_t),   RL_CONVERT_FROM(To, int8_t),  \
+   RL_CONVERT_FROM(To, int16_t), RL_CONVERT_FROM(To, int32_t),   RL_CONVERT_FROM(To, int64_t), \
+   RL_CONVERT_FROM(To, half),    RL_CONVERT_FROM(To, bfloat16),  RL_CONVERT_FROM(To, float),   \
+   RL_CONVERT_FROM(To, double),  RL_CONVERT_FROM(To, complex64), RL_CONVERT_FROM(To, complex128)}
+#define RL_BY_SIZE(name) {name<uint8_t>, name<uint16_t>, name<uint32_t>, name<uint64_t>, name<Bytes16>}
 
 const MoveTable table = {
     {RL_CONVERT_ROW(bool), RL_CONVERT_ROW(uint8_t), RL_CONVERT_ROW(int8_t), RL_CONVERT_ROW(int16_t),

@@ -43,7 +43,8 @@ void bind(Operand& operand, const rl_tensor& tensor) {
 
 }  // namespace
 
-rl_status make_plan(const char* name, Plan& plan, int n_out, rl_tensor* const* out, int n_in, const rl_tensor* const* in) {
+rl_status make_plan(const char* name, Plan& plan, int n_out, rl_tensor* const* out, int n_in,
+                    const rl_tensor* const* in) {
   const rl_tensor& shape = *out[0];
   plan.n_out = n_out;
   plan.n_in = n_in;
@@ -51,7 +52,8 @@ rl_status make_plan(const char* name, Plan& plan, int n_out, rl_tensor* const* o
     const rl_tensor& tensor = k < n_out ? *out[k] : *in[k - n_out];
     if (!is_valid_dtype(tensor.dtype)) return fail(RL_TYPE_ERROR, "%s: unknown dtype %d", name, tensor.dtype);
     if (tensor.ndim < 0 || tensor.ndim > RL_MAX_DIMS)
-      return fail(RL_VALUE_ERROR, "%s: wrong number of dimensions; expected 0 to %d, got %d", name, RL_MAX_DIMS, tensor.ndim);
+      return fail(RL_VALUE_ERROR, "%s: wrong number of dimensions; expected 0 to %d, got %d", name, RL_MAX_DIMS,
+                  tensor.ndim);
     bool fits = k < n_out ? tensor.ndim == shape.ndim : tensor.ndim <= shape.ndim;
     for (int d = 1; fits && d <= tensor.ndim; ++d) {
       const int64_t have = tensor.shape[tensor.ndim - d], want = shape.shape[shape.ndim - d];

@@ -28,6 +28,7 @@ struct Plan {
 };
 
 // Fills in the space and the operands' strides. The kernel dtypes are the caller's to set beforehand.
-rl_status make_plan(const char* name, Plan& plan, int n_out, rl_tensor* const* out, int n_in, const rl_tensor* const* in);
+rl_status make_plan(const char* name, Plan& plan, int n_out, rl_tensor* const* out, int n_in,
+                    const rl_tensor* const* in);
 
 }  // namespace rl

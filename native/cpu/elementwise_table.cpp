@@ -1,4 +1,5 @@
-// The kernels of every elementwise operation by compute dtype, for the machine's instruction set, and operations by name.
+// The kernels of every elementwise operation by compute dtype, for the machine's instruction set, and operations by
+// name.
 #include <cstring>
 #include <initializer_list>
 
@@ -54,7 +55,8 @@ int promote(int a, int b) {
   return a > b ? a : b;
 }
 
-rl_status by_promotion(int op, bool floats, std::initializer_list<const rl_tensor*> in, std::initializer_list<rl_tensor*> out) {
+rl_status by_promotion(int op, bool floats, std::initializer_list<const rl_tensor*> in,
+                       std::initializer_list<rl_tensor*> out) {
   int with_dims = -1, zero_dim = -1;
   for (const rl_tensor* t : in) {
     if (!is_valid_dtype(t->dtype)) return fail(RL_TYPE_ERROR, "%s: unknown dtype %d", kInfo[op].name, t->dtype);
@@ -65,8 +67,8 @@ rl_status by_promotion(int op, bool floats, std::initializer_list<const rl_tenso
   int dtype = with_dims < 0 ? zero_dim : with_dims;
   if (with_dims >= 0 && zero_dim >= 0 && category(zero_dim) > category(with_dims)) dtype = promote(with_dims, zero_dim);
   if (floats && dtype <= RL_INT64) dtype = RL_FLOAT32;
-  return rl_elementwise(op, static_cast<rl_dtype>(dtype), static_cast<int>(in.size()), in.begin(), static_cast<int>(out.size()),
-                        out.begin());
+  return rl_elementwise(op, static_cast<rl_dtype>(dtype), static_cast<int>(in.size()), in.begin(),
+                        static_cast<int>(out.size()), out.begin());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What kernels use where vector code does not hold, and functions that are computed one element at a time anyway: both call
-// the C library or branch.
+// What kernels use where vector code does not hold, and functions that are computed one element at a time anyway: both
+// call the C library or branch.
 #pragma once
 
 #include <cmath>
@@ -97,8 +97,14 @@ inline __attribute__((noinline)) double zeta_of(double x, double q) {
     if (q > 1.0 && term < 1e-17 * sum) return sum;
   }
   // Bernoulli numbers B(2j) / (2j)!
-  constexpr double kFactors[] = {1.0 / 12,         -1.0 / 720,           1.0 / 30240,           -1.0 / 1209600,
-                                 1.0 / 47900160,   -691.0 / 1307674368e3, 1.0 / 74724249600.0,   -3617.0 / 10670622842880e3,
+  constexpr double kFactors[] = {1.0 / 12,
+                                 -1.0 / 720,
+                                 1.0 / 30240,
+                                 -1.0 / 1209600,
+                                 1.0 / 47900160,
+                                 -691.0 / 1307674368e3,
+                                 1.0 / 74724249600.0,
+                                 -3617.0 / 10670622842880e3,
                                  43867.0 / 5109094217170944e3};
   const double last = ::pow(q, -x);
   sum += last * q / (x - 1.0) + 0.5 * last;

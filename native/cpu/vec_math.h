@@ -1,8 +1,9 @@
 // Elementary functions of float as straight-line code, which the compiler turns into vector code.
 //
 // No function branches, calls the C library, or uses fused multiply-add, so every instruction set gives the same bits.
-// Functions of float compute in double (`wide` functions, exact to about 2^-33), so that the final rounding leaves 0.51 ulp.
-// Infinities, NaN, signed zeros and subnormal numbers are as in C's Annex F. Polynomials were fitted at Chebyshev nodes.
+// Functions of float compute in double (`wide` functions, exact to about 2^-33), so that the final rounding leaves 0.51
+// ulp. Infinities, NaN, signed zeros and subnormal numbers are as in C's Annex F. Polynomials were fitted at Chebyshev
+// nodes.
 //
 // Conditions are written so that NaN takes the "false" side into arithmetic that keeps it; a chain like
 // x != x ? x : x < a ? a : b makes GCC compute everything once per case.
@@ -50,8 +51,8 @@ constexpr double kRounder = 0x1.8p52;
 // 2^n for a whole n (given as n + kRounder), -1022 <= n <= 1023.
 RL_INLINE double power_of_two(double n_plus_rounder) { return from_bits((bits_of(n_plus_rounder) + 1023) << 52); }
 
-// A polynomial, highest coefficient first. Its even and odd halves are independent, which halves the waiting for results.
-// c[0] x^n + c[kStep] x^(n-1) + ...
+// A polynomial, highest coefficient first. Its even and odd halves are independent, which halves the waiting for
+// results. c[0] x^n + c[kStep] x^(n-1) + ...
 template <int kTerms, int kStep, class T>
 RL_INLINE T horner(T x, const T* c) {
   if constexpr (kTerms == 1) {
@@ -90,8 +91,9 @@ RL_INLINE double flip_sign(double x, uint64_t flip) { return from_bits(bits_of(x
 RL_INLINE double wide_exp2(double x) {
   const double whole = x + kRounder;
   const double f = x - (whole - kRounder);
-  const double p = polynomial(f, 1.5303700731783077e-05, 0.00015469729240646436, 0.0013333478473621615, 0.009618025613235139,
-                              0.055504109063259144, 0.24022651213498714, 0.6931471805568324, 0.9999999999595617);
+  const double p =
+      polynomial(f, 1.5303700731783077e-05, 0.00015469729240646436, 0.0013333478473621615, 0.009618025613235139,
+                 0.055504109063259144, 0.24022651213498714, 0.6931471805568324, 0.9999999999595617);
   return p * power_of_two(whole);
 }
 RL_INLINE double wide_exp(double x) { return wide_exp2(limit(x * kLog2E, -400.0, 400.0)); }
@@ -100,9 +102,9 @@ RL_INLINE double wide_expm1(double x) {
   const double t = limit(x * kLog2E, -400.0, 400.0);
   const double whole = t + kRounder;
   const double f = t - (whole - kRounder);
-  const double p = f * polynomial(f, 1.3250806932033709e-06, 1.5303702753124403e-05, 0.00015403475182110488,
-                                  0.001333347846730514, 0.009618129135239455, 0.055504109063306516, 0.24022650695888498,
-                                  0.6931471805568319);
+  const double p =
+      f * polynomial(f, 1.3250806932033709e-06, 1.5303702753124403e-05, 0.00015403475182110488, 0.001333347846730514,
+                     0.009618129135239455, 0.055504109063306516, 0.24022650695888498, 0.6931471805568319);
   const double scale = power_of_two(whole);
   return p * scale + (scale - 1.0);
 }
@@ -121,7 +123,8 @@ RL_INLINE float scale(float p, float n) {
 }
 // e^r for |r| <= ln 2 / 2
 RL_INLINE float exp_kernel(float r) {
-  const float q = polynomial(r, 0.0013926250831497611f, 0.008363232883682618f, 0.04166655421298415f, 0.16666576666119928f, 0.5f);
+  const float q =
+      polynomial(r, 0.0013926250831497611f, 0.008363232883682618f, 0.04166655421298415f, 0.16666576666119928f, 0.5f);
   return 1.0f + (r + r * r * q);
 }
 RL_INLINE float exp(float x) {
@@ -134,8 +137,8 @@ RL_INLINE float exp2(float x) {
   const float t = limit(x, -151.0f, 129.0f);
   const float n = (t + kFloatRounder) - kFloatRounder;
   const float f = t - n;
-  const float q = polynomial(f, 0.0001545336197353356f, 0.0013391093247266345f, 0.009618082183394121f, 0.05550356682386405f,
-                             0.24022650761348438f, 0.693147188116349f);
+  const float q = polynomial(f, 0.0001545336197353356f, 0.0013391093247266345f, 0.009618082183394121f,
+                             0.05550356682386405f, 0.24022650761348438f, 0.693147188116349f);
   return scale(1.0f + f * q, n);
 }
 RL_INLINE float sigmoid(float x) {
@@ -204,7 +207,7 @@ RL_INLINE float pow(float base, float exponent) {
   const double y = exponent, magnitude = fabs(static_cast<double>(base));
   const double p = wide_exp2(limit(y * wide_log2(magnitude), -400.0, 400.0));
   const double half = 0.5 * y;
-  const bool whole = trunc(y) == y;                  // infinity too
+  const bool whole = trunc(y) == y;  // infinity too
   const bool odd = whole & (trunc(half) != half);
   float result = static_cast<float>(p);
   // A negative base: whole exponents only. -0 has a sign, too.
@@ -226,7 +229,7 @@ RL_INLINE float hypot(float x, float y) {
 constexpr double kTrigLimit = 1.0e6;
 
 struct Reduced {
-  double r;            // x - quadrant * pi / 2, within [-pi/4, pi/4]
+  double r;           // x - quadrant * pi / 2, within [-pi/4, pi/4]
   uint64_t quadrant;  // its two low bits count
 };
 RL_INLINE Reduced wide_reduce(double x) {
@@ -335,18 +338,19 @@ RL_INLINE float erf(float x) {
   // 1 - erf(a) = exp(-a q(a)); at 4 erf is 1 in float.
   const double magnitude = fabs(static_cast<double>(x));
   const double a = magnitude > 4.0 ? 4.0 : magnitude;
-  const double q = polynomial(a, -1.1923429513101198e-09, 3.295584450570757e-08, -3.939218116838479e-07,
-                              2.571126447362633e-06, -8.77418349944581e-06, 2.3534533424433116e-06, 0.0001330990747458661,
-                              -0.0007121787671415627, 0.0017889654838691954, -0.00025474256461825945,
-                              -0.019115010916874037, 0.10277052420397793, 0.6366198998802358, 1.1283791657900535);
+  const double q =
+      polynomial(a, -1.1923429513101198e-09, 3.295584450570757e-08, -3.939218116838479e-07, 2.571126447362633e-06,
+                 -8.77418349944581e-06, 2.3534533424433116e-06, 0.0001330990747458661, -0.0007121787671415627,
+                 0.0017889654838691954, -0.00025474256461825945, -0.019115010916874037, 0.10277052420397793,
+                 0.6366198998802358, 1.1283791657900535);
   return copysign(static_cast<float>(-wide_expm1(-a * q)), x);
 }
-// The normal distribution function, exact to 2^-23 absolutely. erf(a) / a is a quotient of polynomials of a^2; at 3.92 erf
-// is 1 in float.
+// The normal distribution function, exact to 2^-23 absolutely. erf(a) / a is a quotient of polynomials of a^2; at 3.92
+// erf is 1 in float.
 RL_INLINE float ndtr(float x) {
   const float a = limit(x * 0x1.6a09e6p-1f, -3.92f, 3.92f), z = a * a;
-  const float top = polynomial(z, 2.042116363128163e-06f, 0.0002847946489901039f, 0.0037789050204563713f, 0.05278810000586896f,
-                               0.19076707989311736f, 1.128379145489889f);
+  const float top = polynomial(z, 2.042116363128163e-06f, 0.0002847946489901039f, 0.0037789050204563713f,
+                               0.05278810000586896f, 0.19076707989311736f, 1.128379145489889f);
   const float bottom = polynomial(z, 3.800487537936325e-05f, 0.0011650460701559168f, 0.014996018820693319f,
                                   0.11425062473390805f, 0.5023956453732327f, 1.0f);
   const float result = limit(0.5f + 0.5f * (a * top / bottom), 0.0f, 1.0f);

@@ -6,6 +6,7 @@ body or documentation of its records is asked for.
 
 MODULES = (
     "elementwise",
+    "activation",
     "shape",
     "indexing",
     "reduction",

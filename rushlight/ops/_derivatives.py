@@ -1,7 +1,7 @@
 """Derivatives of scalar expressions, found by reverse accumulation over their graph.
 
-A rule gives, for one function, the gradient of each argument from the gradient of the result: for a complex function that is
-``grad * conj(f'(x))``, PyTorch's convention. On real numbers conj is the identity, so one rule serves both.
+A rule gives, for one function, the gradient of each argument from the gradient of the result. For a complex function
+that is ``grad * conj(f'(x))``, PyTorch's convention. On real numbers conj is the identity, so one rule serves both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ._expression import FUNCTIONS, Expression, add, apply, conj, constant, div, mul, neg, pow, sub, topological, where
+from ._expression import (
+    FUNCTIONS,
+    MASKS,
+    Expression,
+    add,
+    apply,
+    conj,
+    constant,
+    div,
+    mul,
+    neg,
+    pow,
+    sub,
+    topological,
+    where,
+)
 
 Gradients: TypeAlias = "tuple[Expression | None, ...]"
 Rule: TypeAlias = Callable[[Expression, tuple[Expression, ...], Expression], Gradients]
@@ -142,9 +157,15 @@ RULES: Mapping[str, Rule] = {
     "heaviside": _zero,
     **dict.fromkeys(("sign", "floor", "ceil", "round", "trunc", "floor_divide", "trunc_divide"), _zero),
     **dict.fromkeys(
-        "eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite isposinf isneginf signbit"
-        " to_bool bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift nextafter gcd lcm"
-        " angle imag".split(),
+        (
+            *sorted(MASKS),
+            *(name for name in FUNCTIONS if name.startswith("bitwise_")),
+            "nextafter",
+            "gcd",
+            "lcm",
+            "angle",
+            "imag",
+        ),
         _none,
     ),
 }

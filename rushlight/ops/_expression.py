@@ -15,15 +15,22 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 Number: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = "Expression | Number"
 
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 #: Functions whose value is true or false, whatever the type of their arguments.
 MASKS = frozenset(
-    "eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite isposinf isneginf signbit"
-    " to_bool".split()
+    _words(
+        """eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite isposinf isneginf
+        signbit to_bool"""
+    )
 )
 
 
@@ -32,10 +39,10 @@ REAL_RESULTS = frozenset({"abs", "real", "imag", "angle"})
 
 
 class Expression:
-    """A node. ``name`` is "input", "constant" or the function; ``value`` is the input's name or the constant's number."""
+    """A node: ``name`` is "input", "constant" or the function, ``value`` the input's name or the constant's number."""
 
     __slots__ = ("arguments", "name", "value")
-    _known: dict[tuple[Any, ...], Expression] = {}
+    _known: ClassVar[dict[tuple[Any, ...], Expression]] = {}
 
     def __init__(self, name: str, arguments: tuple[Expression, ...], value: Any) -> None:
         self.name, self.arguments, self.value = name, arguments, value
@@ -164,7 +171,9 @@ class Expression:
     def __getattr__(self, name: str) -> Callable[..., Expression]:
         # Derivative lambdas are written for tensors, whose functions are methods too: grad.conj(), self.exp().
         if name.startswith("_") or name not in FUNCTIONS:
-            raise AttributeError(f"scalar expression: no function {name!r}; expected one of {', '.join(sorted(FUNCTIONS))}")
+            raise AttributeError(
+                f"scalar expression: no function {name!r}; expected one of {', '.join(sorted(FUNCTIONS))}"
+            )
         return lambda *others: FUNCTIONS[name](self, *others)
 
 
@@ -296,16 +305,16 @@ def conj(self: Operand) -> Expression:
     return apply("conj", a)
 
 
-UNARY = (
-    "abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan sinh cosh tanh"
-    " asinh acosh atanh sigmoid erf erfc erfinv ndtr lgamma digamma relu positive logical_not bitwise_not floor ceil round trunc"
-    " frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool"
-).split()
-BINARY = (
-    "floor_divide trunc_divide remainder fmod atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or"
-    " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign hypot nextafter gcd lcm"
-    " heaviside zeta polygamma"
-).split()
+UNARY = _words(
+    """abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan sinh
+    cosh tanh asinh acosh atanh sigmoid erf erfc erfinv ndtr lgamma digamma relu positive logical_not bitwise_not floor
+    ceil round trunc frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool"""
+)
+BINARY = _words(
+    """floor_divide trunc_divide remainder fmod atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or
+    logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign hypot nextafter gcd
+    lcm heaviside zeta polygamma"""
+)
 ARITY: dict[str, int] = {
     **dict.fromkeys(UNARY, 1),
     **dict.fromkeys(BINARY, 2),
@@ -365,7 +374,9 @@ def trace(function: Callable[..., Any], inputs: Sequence[str] | None = None) -> 
     scalar = function
     if inspect.isfunction(function):
         scope = {**function.__globals__, **FUNCTIONS, "rl": _SCALAR_NAMESPACE}
-        scalar = type(function)(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
+        scalar = type(function)(
+            function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+        )
         scalar.__kwdefaults__ = function.__kwdefaults__
     result = scalar(*map(variable, names))
     results = result if isinstance(result, tuple) else (result,)
@@ -426,7 +437,6 @@ class Program:
     inputs: tuple[str, ...]
     steps: tuple[tuple[str, tuple[Ref | Number, ...]], ...]
     results: tuple[Ref | Number, ...]
-
 
 
 def to_program(results: Expression | Sequence[Expression], inputs: Sequence[str] | None = None) -> Program:
@@ -496,7 +506,7 @@ class CppPrinter:
     def real(value: float) -> str:
         """A double literal with the same bits."""
         if math.isnan(value):
-            return "__builtin_nan(\"\")"
+            return '__builtin_nan("")'
         if math.isinf(value):
             return "-__builtin_inf()" if value < 0 else "__builtin_inf()"
         return repr(float(value))
@@ -541,10 +551,27 @@ class CppPrinter:
 class TensorPrinter:
     """Prints expressions as Python code over tensors, in which every operation is differentiable."""
 
-    OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+    OPERATORS: ClassVar[dict[str, str]] = {
+        "add": "+",
+        "sub": "-",
+        "mul": "*",
+        "div": "/",
+        "lt": "<",
+        "le": "<=",
+        "gt": ">",
+        "ge": ">=",
+        "eq": "==",
+        "ne": "!=",
+    }
 
     # Scalar functions whose tensor operation has another name, or is differentiable under another name.
-    NAMES = {"trunc_divide": "_div_trunc", "floor_divide": "_div_floor", "polygamma": "_polygamma", "zeta": "special_zeta", "ndtr": "special_ndtr"}
+    NAMES: ClassVar[dict[str, str]] = {
+        "trunc_divide": "_div_trunc",
+        "floor_divide": "_div_floor",
+        "polygamma": "_polygamma",
+        "zeta": "special_zeta",
+        "ndtr": "special_ndtr",
+    }
 
     def __init__(self, namespace: str = "rl") -> None:
         self.namespace = namespace
@@ -581,7 +608,9 @@ class TensorPrinter:
         return "\n".join(lines) + "\n"
 
 
-def tensor_function(name: str, parameters: Sequence[str], results: Sequence[Expression], namespace: Any) -> Callable[..., Any]:
+def tensor_function(
+    name: str, parameters: Sequence[str], results: Sequence[Expression], namespace: Any
+) -> Callable[..., Any]:
     """The expression as a function of tensors; `namespace` finds the operations."""
     source = TensorPrinter().print(name, parameters, results)
     scope: dict[str, Any] = {"rl": namespace}

@@ -1,8 +1,8 @@
 """Fused derivatives: from the derivative lambda of an elementwise record to one kernel, with derivatives of its own.
 
 ``tanh`` has the derivative ``grad * (1 - result * result)``. Traced as a scalar expression it becomes the record
-``_tanh_backward(Tensor grad, Tensor result)``, one pass over memory instead of three. The derivatives of that record are found
-symbolically and run as ordinary operations, which are differentiable in turn.
+``_tanh_backward(Tensor grad, Tensor result)``, one pass over memory instead of three. The derivatives of that record
+are found symbolically and run as ordinary operations, which are differentiable in turn.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ def _fuse(operation: Operation, name: str, formula: Callable[..., Any]) -> None:
     if sum(f is not None for f in operation.derivative.values()) > 1:
         symbol += f"_{name}"
     schema = ", ".join(f"{types.get(n, 'Tensor')} {n}" for n in names)
-    elementwise(
+    fused = elementwise(
         f"{symbol}({schema}) -> Tensor",
         lambda *inputs, _result=result: _result,
         types=" ".join(word for word in operation.options["types"].split() if word in _FLOATS),
         method=False,
-        derivative=_derivatives_of(symbol, names, result),
+        derivative=_LazyDerivatives(symbol, names, result),
         doc=f"The gradient of {operation.name}" + (f" by {name}." if symbol.endswith(name) else "."),
     )
+    fused.module = operation.module  # importing that module makes this record
     operation.derivative[name] = _caller(symbol, names)
 
 
@@ -60,6 +61,52 @@ def _caller(symbol: str, names: list[str]) -> Callable[..., Any]:
     exec(f"def gradient({', '.join(names)}): return rl.{symbol}({', '.join(names)})", scope)
     function: Callable[..., Any] = scope["gradient"]
     return function
+
+
+class _LazyDerivatives(dict[str, "Callable[..., Any] | None"]):
+    """The derivatives of a fused derivative, found when somebody asks: importing the records must be quick."""
+
+    def __init__(self, symbol: str, names: list[str], result: Expression) -> None:
+        super().__init__()
+        self._wanted: tuple[str, list[str], Expression] | None = (symbol, names, result)
+
+    def _fill(self) -> None:
+        if self._wanted is not None:
+            symbol, names, result = self._wanted
+            self._wanted = None
+            self.update(_derivatives_of(symbol, names, result))
+
+    def items(self) -> Any:
+        self._fill()
+        return super().items()
+
+    def values(self) -> Any:
+        self._fill()
+        return super().values()
+
+    def keys(self) -> Any:
+        self._fill()
+        return super().keys()
+
+    def __iter__(self) -> Any:
+        self._fill()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._fill()
+        return super().__len__()
+
+    def __contains__(self, name: object) -> bool:
+        self._fill()
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> Callable[..., Any] | None:
+        self._fill()
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._fill()
+        return super().get(name, default)
 
 
 def _derivatives_of(symbol: str, names: list[str], result: Expression) -> dict[str, Callable[..., Any] | None]:

@@ -10,15 +10,35 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ._expression import FUNCTIONS
+from ._expression import (
+    FUNCTIONS,
+    atan2,
+    conj,
+    copysign,
+    exp,
+    exp2,
+    fmod,
+    heaviside,
+    hypot,
+    isinf,
+    isnan,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    ndtr,
+    nextafter,
+    polygamma,
+    sin,
+    trunc_divide,
+    where,
+    zeta,
+)
 from ._fused import fuse_derivatives
 from ._record import TABLE, composite, elementwise, native, rl
 
 ALL = "bool int float complex"
 REAL = "bool int float"
-
-# Scalar functions that expressions use; the names are looked up among `_expression.FUNCTIONS` when a lambda is traced.
-_s: Any = type("Scalars", (), {name: staticmethod(function) for name, function in FUNCTIONS.items()})
 
 
 def _conj(x: Any) -> Any:
@@ -135,7 +155,7 @@ elementwise(
 )
 elementwise(
     "_div_trunc(Tensor self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: _s.trunc_divide(self, other),
+    lambda self, other: trunc_divide(self, other),
     types="int float",
     inplace=True,
     doc="The quotient without its fraction.",
@@ -168,7 +188,7 @@ elementwise(
 )
 elementwise(
     "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: _s.fmod(self, other),
+    lambda self, other: fmod(self, other),
     types="int float",
     inplace=True,
     derivative={
@@ -179,7 +199,9 @@ elementwise(
     doc="What is left of self after taking away whole multiples of other; it has the sign of self.",
 )
 _function("neg", lambda grad: -grad, "-self.", types="int float complex", compute="promote", aliases="negative")
-_function("positive", lambda grad: grad, "self.", types="int float complex", compute="promote", inplace=False, out=False)
+_function(
+    "positive", lambda grad: grad, "self.", types="int float complex", compute="promote", inplace=False, out=False
+)
 _function(
     "abs",
     lambda grad, self: grad * self.sgn(),
@@ -193,9 +215,11 @@ _function(
 _function("sign", _zeros, "-1, 0 or 1 by the sign.", types=REAL, compute="promote")
 _function(
     "sgn",
-    lambda grad, self, result: rl.where(self == 0, 0, (grad - result * (grad * _conj(result)).real) / self.abs())
-    if self.is_complex()
-    else _zeros(grad),
+    lambda grad, self, result: (
+        rl.where(self == 0, 0, (grad - result * (grad * _conj(result)).real) / self.abs())
+        if self.is_complex()
+        else _zeros(grad)
+    ),
     "self / |self|, and 0 at 0.",
     types=ALL,
     compute="promote",
@@ -233,7 +257,7 @@ def _pow_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
 
 elementwise(
     "pow(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
-    lambda self, exponent: _s.pow(self, exponent),
+    lambda self, exponent: self**exponent,
     types="int float complex",
     inplace=True,
     derivative={"self": _pow_self, "exponent": _pow_exponent},
@@ -245,7 +269,9 @@ elementwise(
 @composite("float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor", method=True)
 def _float_power(self: Any, exponent: Any) -> Any:
     """The power computed in float64, or complex128."""
-    complex_ = any(isinstance(x, complex) or getattr(getattr(x, "dtype", None), "is_complex", False) for x in (self, exponent))
+    complex_ = any(
+        isinstance(x, complex) or getattr(getattr(x, "dtype", None), "is_complex", False) for x in (self, exponent)
+    )
     dtype = rl.complex128 if complex_ else rl.float64
     base, power = (x.to(dtype) if hasattr(x, "to") else x for x in (self, exponent))
     if not hasattr(base, "to"):
@@ -280,9 +306,7 @@ elementwise(
 )
 elementwise(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
-    lambda self, end, weight: where(  # noqa: F821
-        abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
-    ),
+    lambda self, end, weight: where(abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)),
     types="float complex",
     inplace=True,
     derivative={
@@ -297,16 +321,24 @@ elementwise(
 # ---------------------------------------------------------------- exponentials and logarithms
 
 _function("exp", lambda grad, result: grad * _conj(result), "e to the power of self.")
-_function("exp2", lambda grad, result: grad * _conj(result * math.log(2)), "2 to the power of self.", aliases="special.exp2")
-_function("expm1", lambda grad, result: grad * _conj(result + 1), "exp(self) - 1, accurate near 0.", aliases="special.expm1")
+_function(
+    "exp2", lambda grad, result: grad * _conj(result * math.log(2)), "2 to the power of self.", aliases="special.exp2"
+)
+_function(
+    "expm1", lambda grad, result: grad * _conj(result + 1), "exp(self) - 1, accurate near 0.", aliases="special.expm1"
+)
 _function("log", lambda grad, self: grad / _conj(self), "The natural logarithm.")
 _function("log2", lambda grad, self: grad / _conj(self * math.log(2)), "The logarithm to base 2.")
 _function("log10", lambda grad, self: grad / _conj(self * math.log(10)), "The logarithm to base 10.")
-_function("log1p", lambda grad, self: grad / _conj(self + 1), "log(1 + self), accurate near 0.", aliases="special.log1p")
+_function(
+    "log1p", lambda grad, self: grad / _conj(self + 1), "log(1 + self), accurate near 0.", aliases="special.log1p"
+)
 elementwise(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: where(  # noqa: F821
-        isinf(self) & (self == other), self, maximum(self, other) + log1p(exp(-abs(self - other)))  # noqa: F821
+    lambda self, other: where(
+        isinf(self) & (self == other),
+        self,
+        maximum(self, other) + log1p(exp(-abs(self - other))),
     ),
     types="float",
     derivative={
@@ -317,10 +349,10 @@ elementwise(
 )
 elementwise(
     "logaddexp2(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: where(  # noqa: F821
-        isinf(self) & (self == other),  # noqa: F821
+    lambda self, other: where(
+        isinf(self) & (self == other),
         self,
-        maximum(self, other) + log1p(exp2(-abs(self - other))) * (1 / math.log(2)),  # noqa: F821
+        maximum(self, other) + log1p(exp2(-abs(self - other))) * (1 / math.log(2)),
     ),
     types="float",
     derivative={
@@ -331,7 +363,7 @@ elementwise(
 )
 elementwise(
     "xlogy(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: where(isnan(other), other, where(self == 0, 0, self * log(other))),  # noqa: F821
+    lambda self, other: where(isnan(other), other, where(self == 0, 0, self * log(other))),
     types="float",
     compute="float",
     inplace=True,
@@ -344,7 +376,7 @@ elementwise(
 )
 elementwise(
     "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: where(isnan(other), other, where(self == 0, 0, self * log1p(other))),  # noqa: F821
+    lambda self, other: where(isnan(other), other, where(self == 0, 0, self * log1p(other))),
     types="float",
     compute="float",
     method=False,
@@ -374,17 +406,24 @@ _function("atan", lambda grad, self: grad / _conj(self * self + 1), "The inverse
 _function("sinh", lambda grad, self: grad * _conj(self.cosh()), "The hyperbolic sine.")
 _function("cosh", lambda grad, self: grad * _conj(self.sinh()), "The hyperbolic cosine.")
 _function("tanh", lambda grad, result: grad * _conj(1 - result * result), "The hyperbolic tangent.")
-_function("asinh", lambda grad, self: grad * _conj((self * self + 1).rsqrt()), "The inverse hyperbolic sine.", aliases="arcsinh")
+_function(
+    "asinh",
+    lambda grad, self: grad * _conj((self * self + 1).rsqrt()),
+    "The inverse hyperbolic sine.",
+    aliases="arcsinh",
+)
 _function(
     "acosh",
     lambda grad, self: grad * _conj((self - 1).rsqrt() * (self + 1).rsqrt()),
     "The inverse hyperbolic cosine.",
     aliases="arccosh",
 )
-_function("atanh", lambda grad, self: grad / _conj(1 - self * self), "The inverse hyperbolic tangent.", aliases="arctanh")
+_function(
+    "atanh", lambda grad, self: grad / _conj(1 - self * self), "The inverse hyperbolic tangent.", aliases="arctanh"
+)
 elementwise(
     "atan2(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: _s.atan2(self, other),
+    lambda self, other: atan2(self, other),
     types="float",
     compute="float",
     inplace=True,
@@ -397,7 +436,7 @@ elementwise(
 )
 elementwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: _s.hypot(self, other),
+    lambda self, other: hypot(self, other),
     types="float",
     inplace=True,
     derivative={
@@ -409,10 +448,12 @@ elementwise(
 _function(
     "sinc",
     lambda grad, self: rl.where(
-        self == 0, 0, grad * ((math.pi * self * (math.pi * self).cos() - (math.pi * self).sin()) / (math.pi * self * self)).conj()
+        self == 0,
+        0,
+        grad * ((math.pi * self * (math.pi * self).cos() - (math.pi * self).sin()) / (math.pi * self * self)).conj(),
     ),
     "sin(pi self) / (pi self), and 1 at 0.",
-    expression=lambda self: where(self == 0, 1, sin(self * math.pi) / (self * math.pi)),  # noqa: F821
+    expression=lambda self: where(self == 0, 1, sin(self * math.pi) / (self * math.pi)),
     aliases="special.sinc",
 )
 _function(
@@ -438,24 +479,54 @@ _function(
     "1 / (1 + exp(-self)).",
     aliases="special.expit",
 )
-_function("erf", lambda grad, self: grad * ((self * self).neg().exp() * (2 / math.sqrt(math.pi))), "The error function.", types="float", aliases="special.erf")
-_function("erfc", lambda grad, self: grad * ((self * self).neg().exp() * (-2 / math.sqrt(math.pi))), "1 - erf(self), accurate where it is small.", types="float", aliases="special.erfc")
-_function("erfinv", lambda grad, result: grad * ((result * result).exp() * (math.sqrt(math.pi) / 2)), "The inverse of erf.", types="float", aliases="special.erfinv")
+_function(
+    "erf",
+    lambda grad, self: grad * ((self * self).neg().exp() * (2 / math.sqrt(math.pi))),
+    "The error function.",
+    types="float",
+    aliases="special.erf",
+)
+_function(
+    "erfc",
+    lambda grad, self: grad * ((self * self).neg().exp() * (-2 / math.sqrt(math.pi))),
+    "1 - erf(self), accurate where it is small.",
+    types="float",
+    aliases="special.erfc",
+)
+_function(
+    "erfinv",
+    lambda grad, result: grad * ((result * result).exp() * (math.sqrt(math.pi) / 2)),
+    "The inverse of erf.",
+    types="float",
+    aliases="special.erfinv",
+)
 _function(
     "special_ndtr",
     lambda grad, self: grad * ((self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi))),
     "The normal distribution function.",
-    expression=lambda self: ndtr(self),  # noqa: F821
+    expression=lambda self: ndtr(self),
     types="float",
     aliases="special.ndtr",
     inplace=False,
     method=False,
 )
-_function("lgamma", lambda grad, self: grad * self.digamma(), "The logarithm of |gamma(self)|.", types="float", aliases="special.gammaln")
-_function("digamma", lambda grad, self: grad * rl._polygamma(1, self), "The derivative of lgamma.", types="float", aliases="special.psi special.digamma")
+_function(
+    "lgamma",
+    lambda grad, self: grad * self.digamma(),
+    "The logarithm of |gamma(self)|.",
+    types="float",
+    aliases="special.gammaln",
+)
+_function(
+    "digamma",
+    lambda grad, self: grad * rl._polygamma(1, self),
+    "The derivative of lgamma.",
+    types="float",
+    aliases="special.psi special.digamma",
+)
 elementwise(
     "_polygamma(Scalar order, Tensor self) -> Tensor",
-    lambda order, self: polygamma(order, self),  # noqa: F821
+    lambda order, self: polygamma(order, self),
     types="float",
     compute="float",
     inplace=False,
@@ -465,7 +536,7 @@ elementwise(
 )
 elementwise(
     "special_zeta(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: zeta(self, other),  # noqa: F821
+    lambda self, other: zeta(self, other),
     types="float",
     compute="float",
     method=False,
@@ -521,7 +592,7 @@ def _round_decimals(self: Any, *, decimals: int) -> Any:
 
 elementwise(
     "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: _s.copysign(self, other),
+    lambda self, other: copysign(self, other),
     types="float",
     compute="float",
     inplace=True,
@@ -533,22 +604,31 @@ elementwise(
 )
 elementwise(
     "nextafter(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: _s.nextafter(self, other),
+    lambda self, other: nextafter(self, other),
     types="float",
     inplace=True,
     doc="The next number from self in the direction of other.",
 )
 elementwise(
     "heaviside(Tensor self, Tensor values) -> Tensor",
-    lambda self, values: heaviside(self, values),  # noqa: F821
+    lambda self, values: heaviside(self, values),
     types=REAL,
     inplace=True,
     doc="0 below 0, 1 above, and values at 0.",
 )
-_function("conj_physical", lambda grad: _conj(grad), "The complex conjugate.", expression=lambda self: conj(self), types=ALL, compute="promote")  # noqa: F821
+_function(
+    "conj_physical",
+    lambda grad: _conj(grad),
+    "The complex conjugate.",
+    expression=lambda self: conj(self),
+    types=ALL,
+    compute="promote",
+)
 _function(
     "angle",
-    lambda grad, self: rl.where(self == 0, 0, self * grad * 1j / (self.abs() * self.abs())) if self.is_complex() else _zeros(grad),
+    lambda grad, self: (
+        rl.where(self == 0, 0, self * grad * 1j / (self.abs() * self.abs())) if self.is_complex() else _zeros(grad)
+    ),
     "The angle of a complex number; pi for negative real ones.",
     result="real",
     inplace=False,
@@ -592,7 +672,10 @@ for _name, _doc in (("and", "Both are nonzero."), ("or", "One is nonzero."), ("x
     )
 _function("logical_not", None, "Where self is 0.", types=ALL, compute="promote", result="bool")
 _function("bitwise_not", None, "All bits inverted.", types="bool int", compute="promote")
-for _name, _doc in (("left", "self with its bits moved up."), ("right", "self with its bits moved down, the sign kept.")):
+for _name, _doc in (
+    ("left", "self with its bits moved up."),
+    ("right", "self with its bits moved down, the sign kept."),
+):
     elementwise(
         f"bitwise_{_name}_shift(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
         lambda self, other, _f=FUNCTIONS[f"bitwise_{_name}_shift"]: _f(self, other),
@@ -614,7 +697,7 @@ for _name, _types, _doc in (
 
 elementwise(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    lambda condition, self, other: where(condition, self, other),  # noqa: F821
+    lambda condition, self, other: where(condition, self, other),
     types=ALL,
     method=False,
     derivative={
@@ -645,15 +728,19 @@ for _name, _compare in (("fmax", "ge"), ("fmin", "le")):
         lambda self, other, _f=FUNCTIONS[_name]: _f(self, other),
         types=REAL,
         derivative={
-            "self": lambda grad, self, other, _c=_compare: rl.where(getattr(self, _c)(other).logical_or(other.isnan()), grad, 0),
-            "other": lambda grad, self, other, _c=_compare: rl.where(getattr(self, _c)(other).logical_or(other.isnan()), 0, grad),
+            "self": lambda grad, self, other, _c=_compare: rl.where(
+                getattr(self, _c)(other).logical_or(other.isnan()), grad, 0
+            ),
+            "other": lambda grad, self, other, _c=_compare: rl.where(
+                getattr(self, _c)(other).logical_or(other.isnan()), 0, grad
+            ),
         },
         doc=f"The {'larger' if _name == 'fmax' else 'smaller'} of the two, and the other when one is NaN.",
     )
 # Limits: NaN in self stays, and a NaN limit gives NaN.
 elementwise(
     "clamp_min(Tensor self, Tensor|Scalar min) -> Tensor",
-    lambda self, min: maximum(self, min),  # noqa: F821
+    lambda self, min: maximum(self, min),
     types=REAL,
     inplace=True,
     derivative={
@@ -664,7 +751,7 @@ elementwise(
 )
 elementwise(
     "clamp_max(Tensor self, Tensor|Scalar max) -> Tensor",
-    lambda self, max: minimum(self, max),  # noqa: F821
+    lambda self, max: minimum(self, max),
     types=REAL,
     inplace=True,
     derivative={
@@ -675,7 +762,7 @@ elementwise(
 )
 elementwise(
     "_clamp(Tensor self, Tensor|Scalar min, Tensor|Scalar max) -> Tensor",
-    lambda self, min, max: minimum(maximum(self, min), max),  # noqa: F821
+    lambda self, min, max: minimum(maximum(self, min), max),
     types="int float",
     inplace=True,
     derivative={
@@ -704,7 +791,7 @@ for _name, _doc in (("gcd", "The greatest common divisor."), ("lcm", "The least 
 
 @composite("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=False)
 def _nan_to_num(self: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
-    """self with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and smallest numbers)."""
+    """self with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and smallest)."""
     if not self.dtype.is_floating_point:
         return self.clone()
     limits = rl.finfo(self.dtype)
@@ -712,218 +799,5 @@ def _nan_to_num(self: Any, nan: float | None = None, posinf: float | None = None
     x = rl.where(self.isposinf(), limits.max if posinf is None else posinf, x)
     return rl.where(self.isneginf(), limits.min if neginf is None else neginf, x)
 
-
-# ---------------------------------------------------------------- activations
-
-_function("relu", lambda grad, result: rl.where(result <= 0, 0, grad), "max(0, self).", types="int float", compute="promote")
-elementwise(
-    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-    lambda self, threshold, value: where(self <= threshold, value, self),  # noqa: F821
-    types="int float",
-    inplace=True,
-    method=False,
-    derivative={"self": lambda grad, self, threshold: rl.where(self <= threshold, 0, grad)},
-    doc="self where it is above the threshold, value elsewhere.",
-)
-elementwise(
-    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-    lambda self, min_val, max_val: minimum(maximum(self, min_val), max_val),  # noqa: F821
-    types="int float",
-    inplace=True,
-    method=False,
-    derivative={
-        "self": lambda grad, self, min_val, max_val: rl.where(rl.logical_or(self <= min_val, self >= max_val), 0, grad)
-    },
-    doc="self limited to [min_val, max_val].",
-)
-elementwise(
-    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-    lambda self, negative_slope: where(self > 0, self, self * negative_slope),  # noqa: F821
-    types="float",
-    inplace=True,
-    method=False,
-    derivative={"self": lambda grad, self, negative_slope: rl.where(self > 0, grad, grad * negative_slope)},
-    doc="self where it is positive, self * negative_slope elsewhere.",
-)
-elementwise(
-    "_prelu(Tensor self, Tensor weight) -> Tensor",
-    lambda self, weight: where(self > 0, self, self * weight),  # noqa: F821
-    types="float",
-    derivative={
-        "self": lambda grad, self, weight: rl.where(self > 0, grad, grad * weight),
-        "weight": lambda grad, self: rl.where(self > 0, 0, grad * self),
-    },
-    doc="self where it is positive, self * weight elsewhere.",
-)
-
-
-@composite("prelu(Tensor self, Tensor weight) -> Tensor")
-def _prelu_body(self: Any, weight: Any) -> Any:
-    """self where it is positive, self * weight elsewhere; one weight, or one for each channel (dimension 1)."""
-    if weight.ndim > 1:
-        raise RuntimeError(f"prelu: expected `weight` to be a scalar or 1-dimensional, got {weight.ndim} dimensions")
-    if weight.numel() != 1:
-        channels = self.shape[1] if self.ndim > 1 else 1
-        if self.ndim == 0:
-            raise RuntimeError("prelu: a 0-dim input takes one weight; expected 1 element, got " + str(weight.numel()))
-        if channels != weight.numel():
-            raise RuntimeError(
-                f"prelu: Mismatch of parameter numbers and input channel size; expected {channels} weights, got {weight.numel()}"
-            )
-        if self.ndim > 2:
-            weight = weight.view((-1,) + (1,) * (self.ndim - 2))
-    return rl._prelu(self, weight)
-
-
-elementwise(
-    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-    lambda self, alpha, scale, input_scale: where(self > 0, self * scale, expm1(self * input_scale) * (alpha * scale)),  # noqa: F821
-    types="float",
-    inplace=True,
-    method=False,
-    derivative={
-        "self": lambda grad, self, alpha, scale, input_scale: rl.where(
-            self > 0, grad * scale, grad * ((self * input_scale).exp() * (alpha * scale * input_scale))
-        )
-    },
-    options={"fuse": False},
-    doc="scale * self where it is positive, scale * alpha * (exp(input_scale * self) - 1) elsewhere.",
-)
-elementwise(
-    "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-    lambda self, alpha: where(self > 0, self, expm1(self / alpha) * alpha),  # noqa: F821
-    types="float",
-    inplace=True,
-    derivative={"self": lambda grad, self, alpha: rl.where(self > 0, grad, grad * (self / alpha).exp())},
-    doc="self where it is positive, alpha * (exp(self / alpha) - 1) elsewhere.",
-)
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-_function(
-    "selu",
-    lambda grad, self: rl.where(self > 0, grad * _SELU_SCALE, grad * (self.exp() * (_SELU_ALPHA * _SELU_SCALE))),
-    "The self-normalising ELU.",
-    expression=lambda self: where(self > 0, self * _SELU_SCALE, expm1(self) * (_SELU_ALPHA * _SELU_SCALE)),  # noqa: F821
-    types="float",
-    compute="promote",
-    method=False,
-)
-elementwise(
-    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-    lambda self, beta, threshold: where(self * beta > threshold, self, log1p(exp(self * beta)) / beta),  # noqa: F821
-    types="float",
-    method=False,
-    derivative={
-        "self": lambda grad, self, beta, threshold: rl.where(self * beta > threshold, grad, grad * (self * beta).sigmoid())
-    },
-    doc="log(1 + exp(beta * self)) / beta, and self where beta * self > threshold.",
-)
-_function(
-    "log_sigmoid",
-    lambda grad, self: grad * (-self).sigmoid(),
-    "log(sigmoid(self)).",
-    expression=lambda self: minimum(self, 0) - log1p(exp(-abs(self))),  # noqa: F821
-    types="float",
-    compute="promote",
-    inplace=False,
-    method=False,
-)
-_function(
-    "silu",
-    lambda grad, self: grad * _conj(self.sigmoid() * (1 + self * (1 - self.sigmoid()))),
-    "self * sigmoid(self).",
-    expression=lambda self: self * sigmoid(self),  # noqa: F821
-    compute="promote",
-    method=False,
-)
-
-
-def _softplus(x: Any) -> Any:
-    return _s.where(x > 20, x, _s.log1p(_s.exp(x)))
-
-
-def _mish_slope(x: Any) -> Any:
-    t = rl.tanh(rl.softplus(x))
-    return t + x * (1 - t * t) * rl.sigmoid(x)
-
-
-_function(
-    "mish",
-    lambda grad, self: grad * _mish_slope(self),
-    "self * tanh(softplus(self)).",
-    expression=lambda self: self * tanh(_softplus(self)),  # noqa: F821
-    types="float",
-    compute="promote",
-    method=False,
-    options={"fuse": False},
-)
-_function(
-    "hardswish",
-    lambda grad, self: rl.where(self < -3, 0, rl.where(self <= 3, grad * (self / 3 + 0.5), grad)),
-    "self * relu6(self + 3) / 6.",
-    expression=lambda self: self * minimum(maximum(self + 3, 0), 6) / 6,  # noqa: F821
-    types="float",
-    compute="promote",
-    method=False,
-)
-_function(
-    "hardsigmoid",
-    lambda grad, self: rl.where(rl.logical_and(self > -3, self < 3), grad * (1 / 6), 0),
-    "relu6(self + 3) / 6.",
-    expression=lambda self: minimum(maximum(self + 3, 0), 6) / 6,  # noqa: F821
-    types="float",
-    compute="promote",
-    method=False,
-)
-elementwise(
-    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    lambda self, lambd: where(logical_and(self >= -lambd, self <= lambd), 0, self),  # noqa: F821
-    types="float",
-    derivative={
-        "self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)
-    },
-    doc="self where |self| > lambd, 0 elsewhere.",
-)
-elementwise(
-    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    lambda self, lambd: where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0)),  # noqa: F821
-    types="float",
-    method=False,
-    derivative={
-        "self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)
-    },
-    doc="self moved by lambd towards 0, and 0 where |self| <= lambd.",
-)
-_GAUSS = 1 / math.sqrt(2 * math.pi)
-_GELU_A, _GELU_B = math.sqrt(2 / math.pi), 0.044715
-_function(
-    "_gelu",
-    lambda grad, self: grad * (rl.special_ndtr(self) + self * ((self * self * -0.5).exp() * _GAUSS)),
-    "self times the normal distribution function of self.",
-    expression=lambda self: self * ndtr(self),  # noqa: F821
-    types="float",
-    compute="promote",
-)
-
-
-def _gelu_tanh_slope(x: Any) -> Any:
-    t = ((x + x * x * x * _GELU_B) * _GELU_A).tanh()
-    return (1 + t) * 0.5 + x * ((1 - t * t) * (1 + x * x * (3 * _GELU_B))) * (0.5 * _GELU_A)
-
-
-_function(
-    "_gelu_tanh",
-    lambda grad, self: grad * _gelu_tanh_slope(self),
-    "gelu by its tanh approximation.",
-    expression=lambda self: self * 0.5 * (1 + tanh((self + self * self * self * _GELU_B) * _GELU_A)),  # noqa: F821
-    types="float",
-    compute="promote",
-)
-native(
-    "gelu(Tensor self, *, str approximate='none') -> Tensor",
-    options={"composite": True},
-    method=False,
-    inplace=True,
-    doc='self times the normal distribution function of self; approximate="tanh" is faster and a little different.',
-)
 
 fuse_derivatives(TABLE)

@@ -1,10 +1,10 @@
 /* rushlight/elementwise.h: operations that compute every element of the output from the elements at the same place.
  *
- * Inputs are broadcast to the outputs' shape (missing leading dimensions, size 1 or stride 0) and may have any dtype: they
- * are converted to the compute dtype as they are read, and results to the output's dtype as they are written. Conversions
- * are PyTorch's: float to integer drops the fraction (out of range saturates, NaN gives 0; to uint8 the integer wraps),
- * anything to bool is "differs from 0", complex to real drops the imaginary part.
- * An output may be one of the inputs (same data and strides). Other overlaps are the caller's to avoid.
+ * Inputs are broadcast to the outputs' shape (missing leading dimensions, size 1 or stride 0) and may have any dtype:
+ * they are converted to the compute dtype as they are read, and results to the output's dtype as they are written.
+ * Conversions are PyTorch's: float to integer drops the fraction (out of range saturates, NaN gives 0; to uint8 the
+ * integer wraps), anything to bool is "differs from 0", complex to real drops the imaginary part. An output may be one
+ * of the inputs (same data and strides). Other overlaps are the caller's to avoid.
  */
 #ifndef RUSHLIGHT_ELEMENTWISE_H
 #define RUSHLIGHT_ELEMENTWISE_H
