@@ -66,24 +66,40 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fills with draws from N(mean, std^2), redrawn until they lie in [a, b] (by the inverse distribution function)."""
+    """Fills with draws from N(mean, std^2) limited to [a, b], by rejection.
+
+    Where [a, b] has most of the probability the proposals are normal, otherwise uniform.
+    """
+    if tensor.device.type == "meta":
+        return tensor
 
     def below(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             f"trunc_normal_: mean {mean} is more than 2 std from [{a}, {b}]; the distribution may be wrong",
             stacklevel=2,
         )
-    low, high = below((a - mean) / std), below((b - mean) / std)
     with rushlight.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        # rounding may leave the interval
-        return tensor.clamp_(min=a, max=b)
+        if below(b) - below(a) > 0.3:
+            # the limits as the tensor's dtype has them
+            low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+            tensor.normal_(mean, std, generator=generator)
+            while bool((outside := (tensor < low) | (tensor > high)).any()):
+                again = rushlight.empty_like(tensor).normal_(mean, std, generator=generator)
+                tensor.copy_(rushlight.where(outside, again, tensor))
+            return tensor
+        # log density relative to its maximum within the limits
+        peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+        rejected = None
+        while rejected is None or bool(rejected.any()):
+            proposal = rushlight.empty_like(tensor).uniform_(a, b, generator=generator)
+            tensor.copy_(proposal if rejected is None else rushlight.where(rejected, proposal, tensor))
+            density = proposal.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+            above = rushlight.empty_like(tensor).uniform_(generator=generator).log_().gt(density)
+            rejected = above if rejected is None else rejected & above
+        return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

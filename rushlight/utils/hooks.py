@@ -121,7 +121,7 @@ class BackwardHook:
 
     def setup_input_hook(self, args: Any) -> Any:
         self.input_count = len(args)
-        result, positions = _gate(args, self._on_grad_input)
+        result, positions = _gate(args, self._on_grad_input, getattr(self.module, "inplace", False))
         self.input_positions = positions or None
         return tuple(result)
 
@@ -129,7 +129,12 @@ class BackwardHook:
         single = not isinstance(result, tuple)
         values = (result,) if single else result
         self.output_count = len(values)
-        gated, self.output_positions = _gate(values, self._on_grad_output)
+        if single and _takes_hook(result):
+            result._module_hooked = True
+            self.output_positions = [0]
+            result.register_hook(lambda grad: self._on_grad_output((grad,))[0])
+            return result
+        gated, self.output_positions = _gate(values, self._on_grad_output, False)
         if not self.output_positions:
             return result
         if single:
@@ -188,7 +193,17 @@ def _checked(what: str, replaced: Any, count: int) -> tuple[Any, ...]:
     return replaced  # type: ignore[no-any-return]
 
 
-def _gate(values: Any, on_backward: Any) -> tuple[list[Any], list[int]]:
+def _takes_hook(result: Any) -> bool:
+    """Whether a hook of the tensor itself can stand for a gate: not for a leaf, which outlives the call, nor for the
+    result of an inner module with hooks, which must be asked after the outer one."""
+    from rushlight import Tensor
+
+    if not isinstance(result, Tensor) or result.grad_fn is None:
+        return False
+    return not getattr(result, "_module_hooked", False)
+
+
+def _gate(values: Any, on_backward: Any, copy: bool) -> tuple[list[Any], list[int]]:
     """The values with their grad-requiring tensors passed through one gate node, and where those stand."""
     from rushlight import Tensor, is_grad_enabled
 
@@ -198,7 +213,7 @@ def _gate(values: Any, on_backward: Any) -> tuple[list[Any], list[int]]:
     positions = [i for i, v in enumerate(out) if isinstance(v, Tensor)]
     if not any(out[i].requires_grad for i in positions):
         return out, []
-    results = _gate_function().apply(on_backward, *[out[i] for i in positions])
+    results = _gate_function().apply(on_backward, copy, *[out[i] for i in positions])
     for i, r in zip(positions, results, strict=False):
         out[i] = r
     return out, positions
@@ -217,15 +232,15 @@ def _gate_function() -> Any:
             """Identity whose backward hands its gradients to a callback."""
 
             @staticmethod
-            def forward(ctx: Any, on_backward: Any, *tensors: Any) -> Any:
+            def forward(ctx: Any, on_backward: Any, copy: bool, *tensors: Any) -> Any:
                 ctx.on_backward = on_backward
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
-                return tuple(t.view_as(t) for t in tensors)
+                return tuple(t.clone() if copy else t.view_as(t) for t in tensors)
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
-                return (None, *ctx.on_backward(grads))
+                return (None, None, *ctx.on_backward(grads))
 
         _gate_class = ModuleGate
     return _gate_class

@@ -80,7 +80,9 @@ def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
     if mode == "replicate":
         return position.clamp(0, size - 1)
     if mode == "circular":
-        return position.remainder(size)
+        # what negative widths crop is not part of the circle
+        start, end = max(-left, 0), size - max(-right, 0)
+        return (position - start).remainder(end - start) + start
     position = position.abs()
     return (size - 1) - ((size - 1) - position).abs()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,16 @@ _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split
 _SUBMODULES = ("parametrizations", "parametrize", "prune", "rnn", "stateless")
 
 __all__ = sorted([*_FILE_OF, "parametrizations", "parametrize", "rnn", "stateless"])
+
+
+class _Package(ModuleType):
+    # Importing the file weight_norm would put the module where the function of that name belongs.
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and name in _FILE_OF):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

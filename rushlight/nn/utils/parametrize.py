@@ -165,10 +165,13 @@ def _inject_class(module: Any) -> None:
         known = memo.get(id(self))
         if known is not None:
             return known
-        replica = self.__new__(type(self))
+        replica = cls.__new__(cls)
         memo[id(self)] = replica
         replica.__dict__ = copy.deepcopy(self.__dict__, memo)
-        # the copy needs a class of its own as well: further parametrizations of one must not reach the other
+        # a class of its own as well: what is removed from one must not be missing in the other
+        _inject_class(replica)
+        for name in replica.parametrizations:
+            _inject_property(replica, name)
         return replica
 
     def getstate(self: Any) -> Any:
