@@ -88,7 +88,7 @@ _LAZY = {
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
 _SUBMODULES = frozenset(
-    "autograd nn optim utils overrides serialization linalg fft special random func testing memory multiprocessing".split()
+    "autograd nn optim utils overrides serialization linalg special random".split()
 )
 
 

@@ -87,7 +87,7 @@ def argument_row(op: Any, arg: Any, lines: list[str]) -> str:
         lines.append(declaration)
     has_default = arg.default is not None
     return (
-        f"{{{quote(arg.name)}, Kind::{kind}, {str(arg.optional).lower()}, {str(has_default).lower()}, {size}, {value}, nullptr}}"
+        f"{{{quote(arg.name)}, Kind::{kind}, {str(arg.optional or arg.type == "Tensor?[]").lower()}, {str(has_default).lower()}, {size}, {value}, nullptr}}"
     )
 
 
@@ -106,6 +106,7 @@ def flags_of(op: Any) -> str:
         "kNamedResult": len(op.results) > 1 and all(n for _, n in op.results),
         "kListResult": op.results[0][0] == "Tensor[]",
         "kPrivate": op.name.startswith("_"),
+        "kRefuseRuntime": op.options.get("refusal") == "RuntimeError",
         "kScalarResult": op.results[0][0] not in ("Tensor", "Tensor[]"),
     }
     return " | ".join(k for k, v in flags.items() if v) or "0"

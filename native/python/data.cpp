@@ -1,6 +1,7 @@
 // Tensors from Python data and back: numbers, nested sequences, buffers.
 #include <cmath>
 
+#include "../autograd/autograd.h"
 #include "ops.h"
 #include "python.h"
 
@@ -179,7 +180,7 @@ struct Builder {
   }
   // First walk: shape from the first elements, dtype from all.
   void measure(PyObject* o, int depth) {
-    RL_CHECK(depth < RL_MAX_DIMS, Value, "tensor(): too many dimensions; sequences may be nested %d deep", RL_MAX_DIMS);
+    RL_CHECK(depth < kMaxDims, Value, "tensor(): too many dimensions; sequences may be nested %d deep", kMaxDims);
     if (is_tensor(o)) {
       Tensor* t = tensor_of(o);
       RL_CHECK(t->numel == 1 || t->ndim() > 0, Value, "only one element tensors can be converted to Python scalars");
@@ -291,7 +292,7 @@ struct Builder {
     return s;
   }
   void copy_tensor(Tensor* t) {
-    int64_t strides[RL_MAX_DIMS];
+    int64_t strides[kMaxDims];
     contiguous_strides(t->ndim(), t->shape(), strides);
     rl_tensor to = {at, t->shape(), strides, t->ndim(), static_cast<uint8_t>(target), 0, {0, 0}};
     check(rl_copy(&t->desc, &to));
@@ -646,6 +647,23 @@ PyObject* py_swap_default_device(PyObject*, PyObject* o) {
     return device_object(old);
   });
 }
+// _become(self, view): self takes over a view's geometry and its place in the graph (squeeze_, transpose_ ...)
+PyObject* py_become(PyObject*, PyObject* args) {
+  PyObject *object, *view;
+  if (!PyArg_ParseTuple(args, "OO", &object, &view)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Tensor *self = tensor_of(object), *from = tensor_of(view);
+    bool recorded = thread_state.grad_mode && needs_grad(self);
+    check_inplace(self, ops::alias, recorded);
+    self->desc.data = from->desc.data;
+    set_geometry(self, from->ndim(), from->shape(), from->strides());
+    if (recorded && from->grad_fn) {
+      std::swap(self->grad_fn, from->grad_fn);
+      std::swap(self->output_index, from->output_index);
+    }
+    return Py_NewRef(object);
+  });
+}
 PyObject* py_get_default_device(PyObject*, PyObject*) { return device_object(default_device); }
 // _empty(size, dtype, device): for the legacy constructor
 PyObject* py_empty(PyObject*, PyObject* args) {
@@ -660,6 +678,7 @@ PyObject* py_empty(PyObject*, PyObject* args) {
 }  // namespace
 
 PyMethodDef data_methods[] = {
+    {"_become", py_become, METH_VARARGS, nullptr},
     {"_from_storage", py_from_storage, METH_VARARGS, nullptr},
     {"_is_writable", py_is_writable, METH_O, nullptr},
     {"_swap_default_device", py_swap_default_device, METH_O, nullptr},

@@ -17,7 +17,7 @@ struct Index {
   int view_dims = 0;
 };
 
-constexpr int kMaxSpec = RL_MAX_DIMS;
+constexpr int kMaxSpec = kMaxDims;
 
 void push(std::vector<int64_t>& spec, int64_t code, int64_t start, int64_t step, int64_t length) {
   spec.insert(spec.end(), {code, start, step, length});

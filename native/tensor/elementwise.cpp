@@ -104,6 +104,7 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
       numbers++;
     }
   }
+  RL_CHECK(tensor_count > 0, Type, "%s(): at least one argument must be a Tensor; expected %s", call.op.name, call.op.schema);
   DType promoted = common;
   if (!uniform || numbers) {
     Ranks ranks;
@@ -131,8 +132,9 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
   }
   if (compute == RL_FLOAT16 || compute == RL_BFLOAT16) compute = RL_FLOAT32;
   if (RL_UNLIKELY(!(spec.types >> compute & 1))) {
-    throw_error(ErrorKind::NotImplemented, "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
+    throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented, "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
   }
+  RL_CHECK(!(spec.result == 2 && call.inplace && is_complex(promoted)), Runtime, "In-place %s is not supported for complex tensors.", call.op.name);
   DType result = spec.result == 0 ? promoted : spec.result == 1 ? RL_BOOL : real_dtype(promoted);
 
   Tensor* out;

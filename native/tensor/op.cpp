@@ -107,7 +107,7 @@ Tensor* Call::result(int i, DType dtype, int ndim, const int64_t* shape, bool an
     }
     RL_CHECK(target->numel == 0, Runtime, "%s: out= has the wrong shape; expected %s, got %s (an empty tensor would be resized)",
              op.name, shape_text(ndim, shape).c_str(), shape_text(target).c_str());
-    int64_t strides[RL_MAX_DIMS];
+    int64_t strides[kMaxDims];
     contiguous_strides(ndim, shape, strides);
     size_t bytes = static_cast<size_t>(count_elements(ndim, shape) * itemsize(target->dtype()));
     size_t offset = static_cast<size_t>(target->offset() * itemsize(target->dtype()));

@@ -88,6 +88,7 @@ enum OpFlags : uint32_t {
   kNamedResult = 4096,   // several results come back as a named tuple
   kListResult = 8192,    // one result: a tensor list (split, unbind, meshgrid)
   kPrivate = 16384,      // not in a public namespace; for derivatives
+  kRefuseRuntime = 65536,  // an unsupported dtype is a RuntimeError, where most operations raise NotImplementedError
   kScalarResult = 32768,  // the result is a Python number, bool or dtype, not a tensor
 };
 

@@ -170,6 +170,9 @@ RL_OP(cat) {
   }
   Tensor* out = call.result(0, dtype, shape);
   if (out->is_meta()) return;
+  for (uint32_t i = 0; call.out && call.out[0] && i < list.size; i++)
+    RL_CHECK(!may_share_memory(call.out[0], list.tensors[i]), Runtime,
+             "cat: unsupported operation: the input tensors cannot refer to any of the output memory locations. Found overlap in input tensor %u", i);
   GilRelease gil(out->numel >= 32768);
   check(rl_cat(static_cast<int32_t>(inputs.size()), inputs.data(), dim, &out->desc));
 }

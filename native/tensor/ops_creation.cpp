@@ -166,10 +166,17 @@ RL_OP(new_empty_strided) {
 
 namespace {
 
-void arange(Call& call, const Value& start, const Value& end, const Value& step, int options) {
+void arange(Call& call, Value start, Value end, Value step, int options) {
   Options o(call, options, default_device);
   bool integral = start.tag != Tag::Double && end.tag != Tag::Double && step.tag != Tag::Double;
   DType dtype = o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype() : integral ? RL_INT64 : default_dtype);
+  if (dtype == RL_INT64 && !integral && std::fabs(start.as_double()) < 9e18 && std::fabs(end.as_double()) < 9e18) {
+    // Integer results count in integers: the bounds lose their fractions first.
+    start = Value::of(start.as_int());
+    end = Value::of(end.as_int());
+    step = Value::of(step.as_int());
+    integral = true;
+  }
   double s = start.as_double(), e = end.as_double(), d = step.as_double();
   RL_CHECK(d != 0, Runtime, "step must be nonzero");
   RL_CHECK(std::isfinite(s) && std::isfinite(e), Runtime, "unsupported range: %g -> %g", s, e);
@@ -202,11 +209,20 @@ RL_OP(linspace) {
   Options o(call, 3, default_device);
   int64_t n = call.integer(2);
   RL_CHECK(n >= 0, Runtime, "number of steps must be non-negative, got %lld", static_cast<ll>(n));
-  bool complex = call[0].tag == Tag::Complex || call[1].tag == Tag::Complex;
+  Value bounds[2] = {call[0], call[1]};
+  for (Value& v : bounds) {
+    if (!v.is_tensor()) continue;
+    Tensor* t = v.tensor;
+    RL_CHECK(t->ndim() == 0, Runtime, "linspace only supports 0-dimensional start and end tensors, but got a tensor with %d dimension(s)", t->ndim());
+    if (is_complex(t->dtype())) v = Value::of(*cast(t, RL_COMPLEX128)->as<std::complex<double>>());
+    else if (is_float(t->dtype())) v = Value::of(*cast(t, RL_FLOAT64)->as<double>());
+    else v = Value::of(*cast(t, RL_INT64)->as<int64_t>());
+  }
+  bool complex = bounds[0].tag == Tag::Complex || bounds[1].tag == Tag::Complex;
   DType dtype = o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype() : complex ? complex_dtype(default_dtype) : default_dtype);
   Tensor* t = make(call, o, dtype, Dims{n});
   if (t->is_meta() || n == 0) return;
-  ScalarTensor a(call[0]), b(call[1]);
+  ScalarTensor a(bounds[0]), b(bounds[1]);
   check(rl_linspace(&a.desc, &b.desc, &t->desc));
 }
 

@@ -395,7 +395,8 @@ struct Spread {
   int dim;
   TensorRef index, self1, src1;
   Spread(const char* op, Tensor* self, int64_t dim_argument, Tensor* given, const Tensor* src) : dim(wrap_dim(dim_argument, self->ndim())) {
-    RL_CHECK(given->dtype() == RL_INT64 || given->dtype() == RL_INT32, Runtime, "%s(): Expected dtype int32/int64 for index, got %s", op, dtype_name(given->dtype()));
+    RL_CHECK(given->numel == 0 || given->dtype() == RL_INT64 || given->dtype() == RL_INT32, Runtime, "%s(): Expected dtype int32/int64 for index, got %s", op,
+             dtype_name(given->dtype()));
     index = cast(given, RL_INT64);
     if (given->numel == 0) return;
     auto dims_of = [](const Tensor* t) { return std::max(t->ndim(), 1); };
@@ -473,7 +474,7 @@ RL_OP(put) {
   if (out->is_meta()) return;
   TensorRef dense = contiguous(safe.get());
   TensorRef shaped = over_storage(dense->storage, dense->dtype(), index->ndim(), index->shape(), [&] {
-    static thread_local int64_t strides[RL_MAX_DIMS];
+    static thread_local int64_t strides[kMaxDims];
     contiguous_strides(index->ndim(), index->shape(), strides);
     return strides;
   }(), dense->data());

@@ -272,7 +272,7 @@ RL_OP(matmul) {
   Dims shape = batch;
   if (a->ndim() > 1) shape.push(l->size(1));
   if (b->ndim() > 1) shape.push(r->size(2));
-  if (p->ndim() == shape.n) call.set(0, std::move(p));
+  if (p->ndim() == shape.n && !std::memcmp(p->shape(), shape.v, sizeof(int64_t) * static_cast<size_t>(shape.n))) call.set(0, std::move(p));
   else call.set(0, rl::call(ops::view, {Value::of(p), Value::of(shape)}));
 }
 

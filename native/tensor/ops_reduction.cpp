@@ -19,6 +19,7 @@ struct Plan {
 };
 
 uint64_t dim_mask(const Value& dims, int ndim) {
+  RL_CHECK(ndim <= 64, Runtime, "only tensors with up to 64 dims are supported, got %d", ndim);
   uint64_t all = ndim == 0 ? 0 : ndim == 64 ? ~uint64_t{0} : (uint64_t{1} << ndim) - 1;
   if (dims.is_none() || (dims.tag == Tag::IntList && dims.size == 0)) return all;
   if (dims.tag == Tag::Int) return ndim ? uint64_t{1} << wrap_dim(dims.integer, ndim) : (wrap_dim(dims.integer, ndim), 0);
@@ -72,6 +73,8 @@ void run(Call& call, int output, Kernel kernel, Tensor* in, const Value& dims, b
 
 void refuse_empty(const char* op, const Tensor* t, const Value& dims) {
   if (t->numel) return;
+  RL_CHECK(!dims.is_none() && !(dims.tag == Tag::IntList && dims.size == 0), Runtime,
+           "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.", op);
   uint64_t mask = dim_mask(dims, t->ndim());
   for (int i = 0; i < t->ndim(); i++)
     RL_CHECK(!(mask >> i & 1) || t->size(i) != 0, Index, "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", op, i,

@@ -196,7 +196,7 @@ void storage_free(Storage* s) {
 // ---------------------------------------------------------------- geometry
 
 void Dims::push(int64_t x) {
-  RL_CHECK(n < RL_MAX_DIMS, Runtime, "tensors have at most %d dimensions", RL_MAX_DIMS);
+  RL_CHECK(n < kMaxDims, Runtime, "tensors have at most %d dimensions", kMaxDims);
   v[n++] = x;
 }
 
@@ -263,7 +263,7 @@ int sorted_dims(const Tensor* t, int* order) {
 
 bool is_dense_non_overlapping(const Tensor* t) {
   if (t->contiguous) return true;
-  int order[RL_MAX_DIMS];
+  int order[kMaxDims];
   int n = sorted_dims(t, order);
   int64_t expected = 1;
   for (int i = n - 1; i >= 0; i--) {
@@ -326,7 +326,7 @@ Tensor* allocate_tensor() {
 inline void set_dims(Tensor* t, int ndim, const int64_t* shape, const int64_t* strides) {
   int64_t* block = t->inline_dims;
   if (RL_UNLIKELY(ndim > kInlineDims)) {
-    RL_CHECK(ndim <= RL_MAX_DIMS, Runtime, "tensors have at most %d dimensions, got %d", RL_MAX_DIMS, ndim);
+    RL_CHECK(ndim <= kMaxDims, Runtime, "tensors have at most %d dimensions, got %d", kMaxDims, ndim);
     block = static_cast<int64_t*>(PyMem_Malloc(sizeof(int64_t) * 2 * static_cast<size_t>(ndim)));
     if (!block) throw std::bad_alloc();
     t->owned_dims = static_cast<uint32_t>(ndim);
@@ -383,8 +383,8 @@ TensorRef empty(DType dtype, int ndim, const int64_t* shape, Device device) {
            "Storage size calculation overflowed with sizes=%s and dtype %s", shape_text(ndim, shape).c_str(), dtype_name(dtype));
   Storage* storage = storage_new(static_cast<size_t>(bytes), device);
   Tensor* t = bare_tensor(storage, dtype, static_cast<char*>(storage->data));
-  int64_t strides[RL_MAX_DIMS];
-  if (ndim <= RL_MAX_DIMS) contiguous_strides(ndim, shape, strides);
+  int64_t strides[kMaxDims];
+  if (ndim <= kMaxDims) contiguous_strides(ndim, shape, strides);
   t->numel = n;
   t->contiguous = true;
   t->inference = thread_state.inference_mode;
@@ -417,9 +417,9 @@ TensorRef empty_preserve(const Tensor* t, DType dtype) {
   if (t->contiguous) return empty(dtype, t->ndim(), t->shape(), t->device());
   if (!is_dense_non_overlapping(t)) {
     // Keep the order of the dims, as PyTorch does for strided inputs that are not dense.
-    int order[RL_MAX_DIMS];
+    int order[kMaxDims];
     int n = sorted_dims(t, order);
-    int64_t strides[RL_MAX_DIMS], step = 1;
+    int64_t strides[kMaxDims], step = 1;
     for (int i = 0; i < t->ndim(); i++) strides[i] = 1;
     for (int i = 0; i < n; i++)
       if (t->stride(order[i]) == 0) return empty(dtype, t->ndim(), t->shape(), t->device());

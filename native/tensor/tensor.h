@@ -103,6 +103,8 @@ inline void release(Storage* s) {
 struct Node;        // native/autograd/node.h
 struct AutogradMeta;  // hooks and other rare state, native/autograd/node.h
 constexpr int kInlineDims = 5;
+// Tensors may have more dimensions than kernels take (RL_MAX_DIMS), so that they can be made and refused like PyTorch's.
+constexpr int kMaxDims = 96;
 
 // How a view came to be; decides which in-place writes autograd can follow.
 enum class Creation : uint8_t { Default = 0, MultiOutput, NoGrad, CustomFunction, Inference };
@@ -173,10 +175,10 @@ template <class T> class Ref {
 };
 using TensorRef = Ref<Tensor>;
 
-// Shapes on the way to a tensor. Lives on the stack; holds up to RL_MAX_DIMS.
+// Shapes on the way to a tensor. Lives on the stack; holds up to kMaxDims.
 struct Dims {
   int n = 0;
-  int64_t v[RL_MAX_DIMS];
+  int64_t v[kMaxDims];
   Dims() {}
   Dims(int count, const int64_t* from) : n(count) { std::memcpy(v, from, sizeof(int64_t) * static_cast<size_t>(count)); }
   Dims(std::initializer_list<int64_t> list) { for (int64_t x : list) v[n++] = x; }

@@ -24,19 +24,10 @@ native(f"new_empty_strided(Tensor self, int[] size, int[] stride, {_OPTIONS}) ->
 native(f"arange(Scalar end, {_OPTIONS}) -> Tensor", method=False, doc="0, 1, ... below end.")
 native(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", method=False, doc="start, start + 1, ... below end.")
 native(f"arange.start_step(Scalar start, Scalar end, Scalar step, {_OPTIONS}) -> Tensor", method=False, doc="start, start + step, ... before end.")
-native(f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", method=False, doc="steps values from start to end, evenly spaced, both included.")
+native(f"linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, {_OPTIONS}) -> Tensor", method=False, doc="steps values from start to end, evenly spaced, both included.")
 native(f"eye(int n, {_OPTIONS}) -> Tensor", method=False, doc="The identity matrix.")
 native(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", method=False, doc="n x m with ones on the diagonal.")
 
-native(
-    "fill(Tensor self, Scalar value) -> Tensor",
-    inplace=True,
-    out=False,
-    method=False,
-    public="fill Tensor.fill",
-    derivative={"self": lambda grad: rl.zeros_like(grad)},
-    doc="The input's shape with one value.",
-)
 native(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
     inplace=True,
@@ -45,6 +36,15 @@ native(
     public="fill Tensor.fill",
     derivative={"self": lambda grad: rl.zeros_like(grad), "value": lambda grad: grad.sum()},
     doc="The input's shape with the value of a 0-dim tensor.",
+)
+native(
+    "fill(Tensor self, Scalar value) -> Tensor",
+    inplace=True,
+    out=False,
+    method=False,
+    public="fill Tensor.fill",
+    derivative={"self": lambda grad: rl.zeros_like(grad)},
+    doc="The input's shape with one value.",
 )
 native(
     "zero(Tensor self) -> Tensor",

@@ -158,6 +158,7 @@ elementwise(
     lambda self, other: trunc_divide(self, other),
     types="int float",
     inplace=True,
+    derivative={"self": lambda grad: _zeros(grad), "other": lambda grad: _zeros(grad)},
     doc="The quotient without its fraction.",
 )
 elementwise(
@@ -198,7 +199,7 @@ elementwise(
     options={"fuse": False},
     doc="What is left of self after taking away whole multiples of other; it has the sign of self.",
 )
-_function("neg", lambda grad: -grad, "-self.", types="int float complex", compute="promote", aliases="negative")
+_function("neg", lambda grad: -grad, "-self.", types="int float complex", compute="promote", aliases="negative", options={"refusal": "RuntimeError"})
 _function(
     "positive", lambda grad: grad, "self.", types="int float complex", compute="promote", inplace=False, out=False
 )
@@ -707,6 +708,10 @@ elementwise(
     options={"fuse": False},
     doc="self where the condition holds, other elsewhere.",
 )
+composite("_where_method(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", public="Tensor.where", method=False)(
+    lambda self, condition, other: rl.where(condition, self, other)
+)
+composite("where.condition(Tensor condition) -> Any", method=False)(lambda condition: rl.nonzero(condition, as_tuple=True))
 for _name, _wins, _loses in (("maximum", "gt", "lt"), ("minimum", "lt", "gt")):
     elementwise(
         f"{_name}(Tensor self, Tensor other) -> Tensor",

@@ -14,8 +14,8 @@ native(
     doc="Elements at index tensors, one per dimension; None keeps a dimension.",
 )
 native(
-    "_index_backward(Tensor grad, int[] size, Tensor?[] indices) -> Tensor",
-    derivative={"grad": lambda grad, indices: rl.index(grad, indices)},
+    "_index_backward(Tensor grad_output, int[] size, Tensor?[] indices) -> Tensor",
+    derivative={"grad_output": lambda grad, indices: rl.index(grad, indices)},
     doc="Zeros with the gradient added at the indices.",
 )
 native(
@@ -65,12 +65,6 @@ def _masked_select_backward(grad: Any, self: Any, mask: Any) -> Any:
 
 
 native(
-    "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    inplace=True,
-    derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
-    doc="The elements with a value where the mask is true.",
-)
-native(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     inplace=True,
     derivative={
@@ -78,6 +72,12 @@ native(
         "value": lambda grad, mask: rl.where(mask, grad, 0).sum(),
     },
     doc="The elements with the value of a 0-dim tensor where the mask is true.",
+)
+native(
+    "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    inplace=True,
+    derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
+    doc="The elements with a value where the mask is true.",
 )
 native(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
@@ -104,8 +104,8 @@ native(
     doc="Slices along a dimension at the indices.",
 )
 native(
-    "_index_select_backward(Tensor grad, int[] sizes, int dim, Tensor index) -> Tensor",
-    derivative={"grad": lambda grad, dim, index: grad.index_select(dim, index)},
+    "_index_select_backward(Tensor grad_output, int[] sizes, int dim, Tensor index) -> Tensor",
+    derivative={"grad_output": lambda grad, dim, index: grad.index_select(dim, index)},
     doc="Zeros with the gradient's slices added at the indices.",
 )
 native(
@@ -128,16 +128,15 @@ native(
     },
     doc="Replaces the slices at the indices by source's.",
 )
+composite("index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")(
+    lambda self, dim, index, value: self.index_fill(dim, index, _number(value, "index_fill"))
+)
 native(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     inplace=True,
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
     doc="Fills the slices at the indices with a value.",
 )
-composite("index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")(
-    lambda self, dim, index, value: self.index_fill(dim, index, _number(value, "index_fill"))
-)
-
 
 def _number(value: Any, name: str) -> Any:
     if value.dim() != 0:

@@ -96,7 +96,7 @@ native(
     },
     doc="beta * self + alpha * (batch1 @ batch2), batchwise.",
 )
-native("matmul(Tensor self, Tensor other) -> Tensor", options={"composite": True}, doc="The matrix product, with batch dimensions broadcast.")
+native("matmul(Tensor self, Tensor other) -> Tensor", public="matmul linalg.matmul", options={"composite": True}, doc="The matrix product, with batch dimensions broadcast.")
 native(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     public="nn.functional.linear",

@@ -111,6 +111,9 @@ for _name, _word in (("max", "greatest"), ("min", "least")):
         derivative={"self": lambda grad, self, result: _extreme_backward(grad, self, result, None, False)},
         doc=f"The {_word} element; the gradient is shared equally among ties.",
     )
+    composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", out=True)(
+        (lambda self, other: rl.maximum(self, other)) if _name == "max" else (lambda self, other: rl.minimum(self, other))
+    )
     native(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         out=True,
@@ -119,9 +122,6 @@ for _name, _word in (("max", "greatest"), ("min", "least")):
             "self": lambda grad, self_shape, dim, indices, keepdim: _indexed_backward(grad, self_shape, dim, indices, keepdim)
         },
         doc=f"The {_word} elements along a dimension and where they are (the first of equals).",
-    )
-    composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", out=True)(
-        (lambda self, other: rl.maximum(self, other)) if _name == "max" else (lambda self, other: rl.minimum(self, other))
     )
     native(
         f"arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",

@@ -38,17 +38,17 @@ native(
     doc="Zeros with the gradient at one position of a dimension.",
 )
 native(
-    "narrow(Tensor self, int dim, int start, int length) -> Tensor",
-    view="view",
-    derivative={"self": lambda grad, self_shape, dim, start: rl._narrow_backward(grad, self_shape, dim, start)},
-    doc="The elements start to start + length - 1 along a dimension.",
-)
-native(
     "narrow.Tensor(Tensor self, int dim, Tensor start, int length) -> Tensor",
     view="view",
     implementation="narrow_tensor",
     options={"composite": True},
     doc="narrow with the start in a 0-dim tensor.",
+)
+native(
+    "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+    view="view",
+    derivative={"self": lambda grad, self_shape, dim, start: rl._narrow_backward(grad, self_shape, dim, start)},
+    doc="The elements start to start + length - 1 along a dimension.",
 )
 native(
     "_narrow_backward(Tensor grad_output, int[] input_sizes, int dim, int start) -> Tensor",
@@ -342,9 +342,9 @@ native(
     doc="Tensors joined along a new dimension.",
 )
 native(
-    "_cat_backward(Tensor grad, int[] sizes, int dim) -> Tensor[]",
+    "_cat_backward(Tensor grad_output, int[] sizes, int dim) -> Tensor[]",
     view="multi",
-    derivative={"grad": lambda grads, sizes, dim: rl.cat(list(grads), dim)},
+    derivative={"grad_output": lambda grads, sizes, dim: rl.cat(list(grads), dim)},
     doc="The gradient of a join in pieces along the dimension; a size of -1 stands for an empty vector that was skipped.",
 )
 
@@ -361,3 +361,27 @@ for _name in "bool byte char short int long half bfloat16 float double cfloat cd
         options={"composite": True},
         doc=f"The tensor converted to {_name}.",
     )
+
+
+# ---------------------------------------------------------------- in place: the tensor itself takes the view's geometry
+
+for _schema, _view in (
+    ("squeeze_(Tensor self)", lambda self: self.squeeze()),
+    ("squeeze_.dim(Tensor self, int dim)", lambda self, dim: self.squeeze(dim)),
+    ("squeeze_.dims(Tensor self, int[] dim)", lambda self, dim: self.squeeze(dim)),
+    ("unsqueeze_(Tensor self, int dim)", lambda self, dim: self.unsqueeze(dim)),
+    ("transpose_(Tensor self, int dim0, int dim1)", lambda self, dim0, dim1: self.transpose(dim0, dim1)),
+    ("t_(Tensor self)", lambda self: self.t()),
+    ("as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None)", lambda self, *a: self.as_strided(*a)),
+):
+    composite(
+        f"{_schema} -> Tensor",
+        public="Tensor.swapdims_ Tensor.swapaxes_" if _schema.startswith("transpose_") else "as_strided_" if _schema.startswith("as_") else "",
+        doc="The out-of-place view, taken over by the tensor itself.",
+    )(lambda self, *arguments, _view=_view: _become(self, _view(self, *arguments)))
+
+
+def _become(self, view):  # type: ignore[no-untyped-def]
+    from rushlight import _C
+
+    return _C._become(self, view)

@@ -1,0 +1,199 @@
+"""Convolutions, and softmax with its logarithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._record import composite, native, rl
+
+# ---------------------------------------------------------------- convolutions
+
+# Three bilinear maps that express each other's derivatives: `_conv_map(input, weight)`, `_conv_grad_input(grad, weight)`
+# and `_conv_grad_weight(grad, input)`. None of them conjugates.
+_GEOMETRY = "int[] size, int[3] stride, int[3] padding, int[3] dilation, int groups"
+
+native(
+    f"_conv_map(Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor",
+    derivative={
+        "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
+            grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
+        ),
+        "weight": lambda grad, input, weight_shape, stride, padding, dilation, groups: rl._conv_grad_weight(
+            grad, rl.conj(input), weight_shape, stride, padding, dilation, groups
+        ),
+    },
+    doc="The convolution whose output has the given size.",
+)
+native(
+    f"_conv_grad_input(Tensor grad, Tensor weight, {_GEOMETRY}) -> Tensor",
+    derivative={
+        "grad": lambda grad_result, weight, grad_shape, stride, padding, dilation, groups: rl._conv_map(
+            grad_result, rl.conj(weight), grad_shape, stride, padding, dilation, groups
+        ),
+        "weight": lambda grad_result, grad, weight_shape, stride, padding, dilation, groups: rl._conv_grad_weight(
+            rl.conj(grad), grad_result, weight_shape, stride, padding, dilation, groups
+        ),
+    },
+    doc="The transpose of `_conv_map` as a map of its input, whose size is given.",
+)
+native(
+    f"_conv_grad_weight(Tensor grad, Tensor input, {_GEOMETRY}) -> Tensor",
+    derivative={
+        "grad": lambda grad_result, input, grad_shape, stride, padding, dilation, groups: rl._conv_map(
+            rl.conj(input), grad_result, grad_shape, stride, padding, dilation, groups
+        ),
+        "input": lambda grad_result, grad, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
+            rl.conj(grad), grad_result, input_shape, stride, padding, dilation, groups
+        ),
+    },
+    doc="The transpose of `_conv_map` as a map of its weight, whose size is given.",
+)
+native(
+    "_conv_grad_bias(Tensor grad, int spatial) -> Tensor",
+    derivative={"grad": lambda grad_result, grad_shape, spatial: _to_channels(grad_result, spatial).expand(grad_shape)},
+    doc="Sums over all dimensions but the channels.",
+)
+
+
+def _to_channels(values: Any, spatial: int) -> Any:
+    """One value per channel, against `spatial` trailing dimensions."""
+    return rl.reshape(values, [-1] + [1] * spatial)
+
+
+def _conv(spatial: int) -> None:
+    n = spatial
+    name = f"conv{n}d"
+    native(
+        f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
+        f"int[{n}] dilation=1, int groups=1) -> Tensor",
+        public=f"{name} nn.functional.{name}",
+        method=False,
+        out=False,
+        derivative={
+            "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
+                grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
+            ),
+            "weight": lambda grad, input, weight_shape, stride, padding, dilation, groups: rl._conv_grad_weight(
+                grad, rl.conj(input), weight_shape, stride, padding, dilation, groups
+            ),
+            "bias": lambda grad: rl._conv_grad_bias(grad, n),
+        },
+        doc=f"""The convolution (cross-correlation) over {n} spatial dimension{"s" * (n > 1)}.
+
+        Shapes: input (N, C, *spatial) or (C, *spatial), weight (O, C / groups, *kernel), bias (O).
+        RuntimeError when sizes or dtypes do not fit.""",
+    )
+
+    @composite(
+        f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, str padding='valid', "
+        f"int[{n}] dilation=1, int groups=1) -> Tensor",
+        public=f"{name} nn.functional.{name}",
+        method=False,
+    )
+    def with_named_padding(
+        input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int
+    ) -> Any:
+        conv = getattr(rl, name)
+        if padding == "valid":
+            return conv(input, weight, bias, stride, 0, dilation, groups)
+        if padding != "same":
+            raise RuntimeError(f"{name}: Invalid padding string: '{padding}'; expected 'valid' or 'same'")
+        strides = stride if isinstance(stride, tuple) else (stride,) * n
+        dilations = dilation if isinstance(dilation, tuple) else (dilation,) * n
+        if any(s != 1 for s in strides):
+            raise RuntimeError(f"{name}: padding='same' is not supported for strided convolutions, got stride={strides}")
+        if len(dilations) == 1:
+            dilations = dilations * n
+        if weight.dim() != n + 2:
+            return conv(input, weight, bias, stride, 0, dilation, groups)  # which says what is wrong
+        total = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
+        widths = [w for t in reversed(total) for w in (0, t % 2)]
+        if any(widths):
+            # an odd total has one more on the right
+            input = rl.nn.functional.pad(input, widths)
+        return conv(input, weight, bias, stride, [t // 2 for t in total], dilation, groups)
+
+    transposed = f"conv_transpose{n}d"
+    native(
+        f"{transposed}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
+        f"int[{n}] output_padding=0, int groups=1, int[{n}] dilation=1) -> Tensor",
+        public=f"{transposed} nn.functional.{transposed}",
+        method=False,
+        out=False,
+        derivative={
+            "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_map(
+                grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
+            ),
+            "weight": lambda grad, input, weight_shape, stride, padding, dilation, groups: rl._conv_grad_weight(
+                rl.conj(input), grad, weight_shape, stride, padding, dilation, groups
+            ),
+            "bias": lambda grad: rl._conv_grad_bias(grad, n),
+        },
+        doc=f"""The transposed convolution over {n} spatial dimension{"s" * (n > 1)}.
+
+        Shapes: input (N, C, *spatial) or (C, *spatial), weight (C, O / groups, *kernel), bias (O).
+        RuntimeError when sizes or dtypes do not fit.""",
+    )
+
+
+for _n in (1, 2, 3):
+    _conv(_n)
+
+# ---------------------------------------------------------------- softmax
+
+
+def _softmax_derivative(name: str) -> Any:
+    backward = f"_{name}_backward"
+    return {
+        "self": lambda grad, result, dim, self_dtype: getattr(rl, backward)(grad, result, dim, self_dtype),
+    }
+
+
+def _softmax_second(grad_result: Any, grad: Any, result: Any, dim: Any) -> Any:
+    """y * (g - sum(g y)) by y."""
+    d = _softmax_dim(dim, result.dim())
+    inner = (grad * result).sum(d, True)
+    outer = (grad_result * result).sum(d, True)
+    return grad_result * (grad - inner) - grad * outer
+
+
+def _softmax_dim(dim: Any, ndim: int) -> int:
+    if dim is None:
+        return 0 if ndim in (0, 1, 3) else 1
+    return int(dim)
+
+
+for _name, _word in (("softmax", "exp(self) / sum(exp(self))"), ("log_softmax", "log(softmax(self))")):
+    native(
+        f"{_name}(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        public=f"{_name} special.{_name}",
+        derivative=_softmax_derivative(_name),
+        doc=f"{_word} along a dimension; dtype converts the input first.",
+    )
+    native(
+        f"_nn_{_name}(Tensor self, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
+        public=f"nn.functional.{_name}",
+        implementation=_name,
+        out=False,
+        derivative=_softmax_derivative(_name),
+        doc=f"{_word} along a dimension; dtype converts the input first.",
+    )
+native(
+    "_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
+    derivative={
+        "grad": lambda grad_result, result, dim, grad_dtype: rl._softmax_backward(grad_result, result, dim, grad_dtype),
+        "result": lambda grad_result, grad, result, dim: _softmax_second(grad_result, grad, result, dim),
+    },
+    doc="The gradient of softmax from that of its result.",
+)
+native(
+    "_log_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
+    derivative={
+        "grad": lambda grad_result, result, dim: grad_result
+        - (grad_result * result.exp()).sum(_softmax_dim(dim, result.dim()), True),
+        "result": lambda grad_result, grad, result, dim: -grad_result
+        * result.exp()
+        * grad.sum(_softmax_dim(dim, result.dim()), True),
+    },
+    doc="The gradient of log_softmax from that of its result.",
+)

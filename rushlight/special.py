@@ -1,0 +1,7 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+from . import _C
+
+globals().update(_C.operations("special"))
