@@ -423,7 +423,7 @@ def write_c_interface(kernels: list[Kernel], records: Mapping[str, Any]) -> tupl
         "/* Written by tools/generate_elementwise.py from the operation records.",
         " *",
         " * One function per elementwise operation. The compute dtype is the promoted dtype of the inputs, by the",
-        " * rules of PyTorch for tensors (0-dim inputs count less). The output has the broadcast shape, and any dtype. */",
+        " * rules of PyTorch (0-dim inputs count less). The output has the broadcast shape and any dtype. */",
         "#ifndef RUSHLIGHT_ELEMENTWISE_OPS_H",
         "#define RUSHLIGHT_ELEMENTWISE_OPS_H",
         "",

@@ -1,4 +1,6 @@
 // Kernels of complex numbers: compiled once, since most of their time goes to functions of the C library.
-#include "elementwise_complex.inc"
 #include "cpu/complex_math.h"
 #include "cpu/elementwise.h"
+
+// What follows is written in terms of the above.
+#include "elementwise_complex.inc"
