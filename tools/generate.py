@@ -86,8 +86,9 @@ def argument_row(op: Any, arg: Any, lines: list[str]) -> str:
     if declaration:
         lines.append(declaration)
     has_default = arg.default is not None
+    optional = arg.optional or arg.type == "Tensor?[]"
     return (
-        f"{{{quote(arg.name)}, Kind::{kind}, {str(arg.optional or arg.type == "Tensor?[]").lower()}, {str(has_default).lower()}, {size}, {value}, nullptr}}"
+        f"{{{quote(arg.name)}, Kind::{kind}, {str(optional).lower()}, {str(has_default).lower()}, {size}, {value}, nullptr}}"
     )
 
 
