@@ -136,6 +136,21 @@ rl_status check_same(const char* name, const rl_tensor& src, const rl_tensor& ou
   return RL_OK;
 }
 
+// Runs that are dense on both sides are copied as bytes.
+rl_status copy_part(const rl_tensor& src, rl_tensor& out) {
+  const int64_t item = dtype_size(src.dtype);
+  Box<2> box;
+  box.data[0] = static_cast<char*>(src.data);
+  box.data[1] = static_cast<char*>(out.data);
+  for (int d = 0; d < src.ndim; ++d) box.push(src.shape[d], {src.strides[d] * item, out.strides[d] * item});
+  box.finish();
+  if (box.steps()[0] != item || box.steps()[1] != item) return rl_copy(&src, &out);
+  parallel_for(box.count, kBlockElements, [&](int64_t begin, int64_t end) {
+    walk(box, begin, end, [&](char* const* p, int64_t n) { std::memcpy(p[1], p[0], static_cast<size_t>(n * item)); });
+  });
+  return RL_OK;
+}
+
 // ---- triangles
 
 // out[j] = src[j] where j < kept (lower) or j >= kept (upper), else zero.
@@ -326,7 +341,7 @@ rl_status rl_roll(const rl_tensor* src, int32_t n, const int64_t* shifts, const 
     from.data = read;
     to.data = write;
     from.shape = to.shape = shape;
-    RL_TRY(rl_copy(&from, &to));
+    RL_TRY(rl::copy_part(from, to));
   }
   return RL_OK;
 }

@@ -168,16 +168,15 @@ rl_status rl_eye(const rl_tensor* out) {
   const int64_t rows = out->shape[0], columns = out->shape[1];
   RL_DISPATCH_ALL(out->dtype, T, {
     const T one = rl::convert<T>(1.0f);
-    const T zero = rl::convert<T>(0.0f);
     T* const data = static_cast<T*>(out->data);
     rl::parallel_for(rows, std::max<int64_t>(1, rl::kBlockElements / std::max<int64_t>(1, columns)),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t i = begin; i < end; ++i) {
                          T* const row = data + i * out->strides[0];
                          if (out->strides[1] == 1) {
-                           std::fill_n(row, columns, zero);
+                           std::memset(static_cast<void*>(row), 0, static_cast<size_t>(columns) * sizeof(T));
                          } else {
-                           for (int64_t j = 0; j < columns; ++j) row[j * out->strides[1]] = zero;
+                           for (int64_t j = 0; j < columns; ++j) row[j * out->strides[1]] = T(0);
                          }
                          if (i < columns) row[i * out->strides[1]] = one;
                        }

@@ -109,8 +109,8 @@ rl_status fill_bags(const BagWork& work) {
         } else if (work.factors != nullptr) {
           const C factor = factor_of<T>(work.factors, i);
           for (int64_t j = 0; j < size; ++j) sums[j] += factor * static_cast<C>(from[j * step]);
-        } else if (step == 1) {
-          for (int64_t j = 0; j < size; ++j) sums[j] += static_cast<C>(from[j]);
+        } else if (std::is_same_v<T, C> && step == 1) {
+          row_table().add[dtype_of<T>](sums, from, size);
         } else {
           for (int64_t j = 0; j < size; ++j) sums[j] += static_cast<C>(from[j * step]);
         }
