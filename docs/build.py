@@ -16,6 +16,7 @@ from pathlib import Path
 import markdown
 
 from rushlight.ops._lookup import all_records
+from rushlight.ops._record import Operation
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = """<!doctype html>
@@ -46,23 +47,25 @@ def convert(path: Path) -> str:
 
 def operations() -> str:
     """One section an operation, with every overload's signature, sentence and formula."""
-    groups: dict[str, list[str]] = {}
-    missing = []
+    groups: dict[str, list[Operation]] = {}
     for record in all_records().values():
-        if record.name.startswith("_"):
-            continue
-        parts = [f"<pre>{html.escape(record.schema)}</pre>"]
-        if not record.doc:
-            missing.append(record.full_name)
-        parts.append(f"<p>{html.escape(record.doc.strip())}</p>")
-        if record.formula:
-            parts.append(f"<p><code>{html.escape(record.formula)}</code></p>")
-        groups.setdefault(record.name, []).append("\n".join(parts))
+        if not record.name.startswith("_"):
+            groups.setdefault(record.name, []).append(record)
+    missing = [name for name, records in groups.items() if not any(record.doc for record in records)]
     if missing:
         raise SystemExit(f"docs: operations without documentation: {', '.join(missing)}")
-    sections = [f'<h2 id="{name}">{name}</h2>\n' + "\n".join(parts) for name, parts in sorted(groups.items())]
+    sections = [f'<h2 id="{name}">{name}</h2>\n' + "\n".join(map(section, groups[name])) for name in sorted(groups)]
     index = " ".join(f'<a href="#{name}">{name}</a>' for name in sorted(groups))
     return f"<h1>Operations</h1>\n<p>{len(groups)} operations: {index}</p>\n" + "\n".join(sections)
+
+
+def section(record: Operation) -> str:
+    parts = [f"<pre>{html.escape(record.schema)}</pre>"]
+    if record.doc:
+        parts.append(f"<p>{html.escape(record.doc.strip())}</p>")
+    if record.formula:
+        parts.append(f"<p><code>{html.escape(record.formula)}</code></p>")
+    return "\n".join(parts)
 
 
 def main() -> None:

@@ -89,7 +89,9 @@ native(
     implementation="view_as_dtype",
     doc="The same bytes read as another dtype.",
 )
-composite("view_as(Tensor self, Tensor other) -> Tensor", view="view", public="")(lambda self, other: self.view(other.shape))
+composite("view_as(Tensor self, Tensor other) -> Tensor", view="view", public="", doc="A view of self in the shape of other.")(
+    lambda self, other: self.view(other.shape)
+)
 native(
     "_reshape_alias(Tensor self, int[] size) -> Tensor",
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
@@ -102,7 +104,12 @@ native(
     view="view",
     doc="The same elements under another shape: a view when strides allow, else a copy.",
 )
-composite("reshape_as(Tensor self, Tensor other) -> Tensor", public="", view="view")(lambda self, other: self.reshape(other.shape))
+composite(
+    "reshape_as(Tensor self, Tensor other) -> Tensor",
+    public="",
+    view="view",
+    doc="self in the shape of other: a view where that is possible, otherwise a copy.",
+)(lambda self, other: self.reshape(other.shape))
 native(
     "permute(Tensor self, int[] dims) -> Tensor",
     view="view",
@@ -135,8 +142,17 @@ native(
     derivative={"self": lambda grad: grad},
     doc="Dimensions of size 1 repeated without copying; -1 keeps a size.",
 )
-composite("expand_as(Tensor self, Tensor other) -> Tensor", view="view", public="")(lambda self, other: self.expand(other.shape))
-composite("broadcast_to(Tensor self, int[] size) -> Tensor", view="view")(lambda self, size: self.expand(size))
+composite(
+    "expand_as(Tensor self, Tensor other) -> Tensor",
+    view="view",
+    public="",
+    doc="A view of self with dims of size 1 repeated up to the shape of other.",
+)(lambda self, other: self.expand(other.shape))
+composite(
+    "broadcast_to(Tensor self, int[] size) -> Tensor",
+    view="view",
+    doc="A view of self with dims of size 1 repeated up to size.",
+)(lambda self, size: self.expand(size))
 native(
     "squeeze(Tensor self) -> Tensor",
     view="view",
@@ -229,7 +245,12 @@ native(
     derivative={"self": lambda grad: rl.view_as_real(grad)},
     doc="A real tensor with a last dimension of 2 as a complex one.",
 )
-composite("movedim(Tensor self, int[1] source, int[1] destination) -> Tensor", view="view", public="movedim moveaxis Tensor.moveaxis")(
+composite(
+    "movedim(Tensor self, int[1] source, int[1] destination) -> Tensor",
+    view="view",
+    public="movedim moveaxis Tensor.moveaxis",
+    doc="A view with the dims of source moved to the places of destination; the other dims keep their order.",
+)(
     lambda self, source, destination: self.permute(_moved(self.dim(), source, destination))
 )
 

@@ -30,7 +30,10 @@ _fields: Any = {"out": True, "options": {"not_differentiable": ("indices",)}}
 
 native(f"sort(Tensor self, int dim=-1, bool descending=False) -> {_PAIR}", derivative=_moved, doc="The elements in order along a dimension, and where they came from; NaN is greatest, equal elements keep their order.", **_fields)
 native(f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {_PAIR}", derivative=_moved, doc="The same; sorting is always stable.", **_fields)
-composite("argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> Tensor")(
+composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> Tensor",
+    doc="The indices that sort self along dim.",
+)(
     lambda self, dim, descending, stable: rl.sort(self, dim, descending)[1]
 )
 native(f"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> {_PAIR}", derivative=_moved, doc="The k greatest (or least) elements along a dimension, in order.", **_fields)
