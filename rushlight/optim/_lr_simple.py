@@ -221,7 +221,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         self._warn_get_lr()
         epoch, period, low = self.last_epoch, self.T_max, self.eta_min
-        if self._is_initial and epoch == 0:
+        if self._is_initial:
             return self._lrs()
         if self._step_count == 1 and epoch > 0:
             return self._get_closed_form_lr()

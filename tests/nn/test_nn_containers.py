@@ -38,7 +38,7 @@ def test_sequential(torch):
     assert len(s) == 6
     for bad, error in (
         (lambda: s[10], IndexError),
-        (lambda: s + [1], ValueError),
+        (lambda: operator.add(s, [1]), ValueError),
         (lambda: s * "a", TypeError),
         (lambda: s * 0, ValueError),
         (lambda: s.insert(99, nn.ReLU()), IndexError),
@@ -71,7 +71,7 @@ def test_module_list(torch):
     assert list(m._modules) == ["0", "1", "2", "3"]
     assert type(m.pop(1)) is nn.Tanh
     m += [nn.ReLU()]
-    assert kinds(m + [nn.Tanh()]) == ["Identity", "Sigmoid", "SiLU", "ReLU", "Tanh"]
+    assert kinds(operator.add(m, [nn.Tanh()])) == ["Identity", "Sigmoid", "SiLU", "ReLU", "Tanh"]
     assert "0" not in dir(m)
     with pytest.raises(IndexError):
         m[9]

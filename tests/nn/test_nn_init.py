@@ -85,7 +85,7 @@ def test_errors(call, side):
 
 
 def test_empty_tensor_warns():
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="no elements"):
         rl.nn.init.kaiming_uniform_(rl.empty(0, 3))
 
 
