@@ -20,7 +20,11 @@ RL_OP(sum_to_size) {
   RL_CHECK(fits, Runtime, "sum_to_size: size %s is not expandable to the shape %s", shape_text(size.n, size.v).c_str(),
            shape_text(self).c_str());
   TensorRef sum = TensorRef::share(self);
-  if (reduced.n) {
+  if (!size.n) {
+    static const Op& op = find_op("sum");
+    sum = rl::call(op, {Value::of(self)});
+    extra = 0;
+  } else if (reduced.n) {
     static const Op& op = find_op("sum", "dim");
     sum = rl::call(op, {Value::of(self), Value::of(reduced), Value::of(true)});
   }

@@ -29,9 +29,14 @@ def parameter_names(formula: Any) -> list[str]:
     return list(code.co_varnames[:count])
 
 
-def _source(operation: Operation, name: str) -> tuple[str, int]:
+def _source(operation: Operation, name: str, names: list[str]) -> tuple[str, int]:
     inputs = [a.name for a in operation.arguments]
     results = [n for _, n in operation.results]
+    # In the record of a backward operation, which has an input `grad`, that name means the input only when the formula
+    # names the incoming gradient otherwise.
+    incoming = {"grads", "grad_result", *(f"grad_{n}" for n in results if n)}
+    if name == "grad" and not incoming.intersection(names):
+        return "grad", 0
     if name in inputs:
         return "argument", inputs.index(name)
     if name in ("grad", "grad_result"):
@@ -63,7 +68,8 @@ def derivative(
         if formula is None:
             continue
         targets = tuple(inputs.index(part.strip()) for part in key.split(","))
-        sources = tuple(_source(operation, n) for n in parameter_names(formula))
+        names = parameter_names(formula)
+        sources = tuple(_source(operation, n, names) for n in names)
         varying = set()
         for position, (kind, index) in enumerate(sources):
             if kind == "argument":

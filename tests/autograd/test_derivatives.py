@@ -108,4 +108,4 @@ def test_wrong_parameter_name(rl):
 
     operation = _lookup.record("elementwise", "mul", "")
     with pytest.raises(ValueError, match="derivative of mul: unknown parameter 'nothing'; its inputs are self, other"):
-        _trace._source(operation, "nothing")
+        _trace._source(operation, "nothing", ["grad", "nothing"])
