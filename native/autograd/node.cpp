@@ -319,7 +319,7 @@ void set_grad_fn(Tensor* t, Node* node, uint32_t index) {
     retain_grad_on(node, index, t);
   }
   t->grad_fn = node;
-  t->output_index = static_cast<uint16_t>(index);
+  t->output_index = index;
   t->requires_grad = true;
   if (old) release(old);
 }

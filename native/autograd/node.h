@@ -195,7 +195,7 @@ std::string node_name(Node* n);  // "MulBackward0"
 // In-place writes and views (views.cpp).
 NodeRef view_of_base(Node* copy_slices);  // the written view, as a node over its base after the write
 // The output number of a view that requires grad only through its base (made under no_grad): it has no place in the graph.
-constexpr uint16_t kThroughBase = UINT16_MAX;
+constexpr uint32_t kThroughBase = UINT32_MAX;
 // `self`, just written by `node`, continues from it. `self_edge`: the edge of `node` that stands for the old value.
 void rebase_history(Tensor* self, Node* node, int self_edge);
 void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);

@@ -324,7 +324,7 @@ inline void link_result(Node* n, Tensor* t, uint32_t index) {
   }
   retain(n);
   t->grad_fn = n;
-  t->output_index = static_cast<uint16_t>(index);
+  t->output_index = index;
   t->requires_grad = true;
 }
 

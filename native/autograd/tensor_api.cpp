@@ -112,7 +112,7 @@ PyObject* get_is_leaf(PyObject* self, void*) {
 PyObject* get_output_nr(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
-    return PyLong_FromLong(grad_fn_of(t) ? t->output_index : 0);
+    return PyLong_FromUnsignedLong(grad_fn_of(t) ? t->output_index : 0);
   });
 }
 PyObject* get_retains_grad(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->retains_grad); }

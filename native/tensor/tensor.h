@@ -121,7 +121,7 @@ struct Tensor {
   bool inference;
   bool retains_grad;
   Creation creation;
-  uint16_t output_index;   // which output of grad_fn this is
+  uint32_t output_index;   // which output of grad_fn this is
   uint32_t view_version;   // storage version that grad_fn of a view was made for
   uint32_t owned_dims;     // capacity of a heap block for shape and strides, 0 when inline
   Node* grad_fn;           // owned

@@ -194,15 +194,15 @@ native(
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     view="view",
     derivative={
-        "self": lambda grad, self, size, stride, storage_offset: rl._geometry_scatter(
+        "self": lambda grad, self_shape, self_strides, self_offset, self_dtype, size, stride, storage_offset: rl._geometry_scatter(
             grad,
-            self.shape,
-            self.stride(),
-            self.storage_offset(),
+            self_shape,
+            self_strides,
+            self_offset,
             size,
             stride,
-            self.storage_offset() if storage_offset is None else storage_offset,
-            self.dtype,
+            self_offset if storage_offset is None else storage_offset,
+            self_dtype,
         )
     },
     doc="A view of the storage with any sizes and strides.",
