@@ -30,6 +30,9 @@ void check_inplace(Tensor* self, const Op& op, bool will_record);
 // After an in-place operation without a derivative (fill_, normal_, eq_ ...) in grad mode: the gradient of the old value is zero.
 void record_overwrite(Tensor* self, const Op& op);
 
+// `self` goes on from where `from` is in the graph: it has just become the same view of the same memory (transpose_ ...).
+void adopt_history(Tensor* self, Tensor* from);
+
 // Called for each result of a view operation, recording or not: sets creation and view_version.
 void mark_view(Tensor* view, bool multi_output);
 

@@ -150,6 +150,12 @@ void rebase_history(Tensor* self, Node* fn, int self_edge) {
   n->slices->seen = self->grad_fn;
 }
 
+void adopt_history(Tensor* self, Tensor* from) {
+  if (!grad_fn_of(from)) return;
+  set_grad_fn(self, from->grad_fn, from->output_index);
+  self->view_version = self->storage->version;
+}
+
 void record_overwrite(Tensor* self, const Op& op) {
   if (!needs_grad(self) || !is_differentiable(self->dtype())) return;
   NodeRef n = node_new(NodeKind::Overwrite, node_type_named(backward_name(op)), 1, 0, 1);

@@ -657,10 +657,7 @@ PyObject* py_become(PyObject*, PyObject* args) {
     check_inplace(self, ops::alias, recorded);
     self->desc.data = from->desc.data;
     set_geometry(self, from->ndim(), from->shape(), from->strides());
-    if (recorded && from->grad_fn) {
-      std::swap(self->grad_fn, from->grad_fn);
-      std::swap(self->output_index, from->output_index);
-    }
+    if (recorded) adopt_history(self, from);
     return Py_NewRef(object);
   });
 }
