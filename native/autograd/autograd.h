@@ -7,8 +7,8 @@ namespace rl {
 struct Node;
 
 // The link of a tensor to the graph, brought up to date first for views whose base was written in place.
-Node* grad_fn_of(Tensor* t);        // borrowed; nullptr for leaves
-bool refresh_view(Tensor* t);       // slow path of needs_grad: true when t now requires grad
+Node* grad_fn_of(Tensor* t);   // borrowed; nullptr for leaves
+bool refresh_view(Tensor* t);  // slow path of needs_grad: true when t now requires grad
 inline bool needs_grad(Tensor* t) {
   if (RL_UNLIKELY(t->base != nullptr && t->view_version != t->storage->version)) return refresh_view(t);
   return t->requires_grad;
@@ -24,25 +24,30 @@ void record_end(Node* node, const Op& op, const Value* args, Value* results, boo
 void node_release(Node* node);
 
 // Refuses in-place writes that autograd forbids (leaves that require grad, views of such, multi-output views ...).
-// Called before an in-place operation when grad mode is on; `will_record` tells that a differentiable input requires grad.
+// Called before an in-place operation when grad mode is on; `will_record` tells that a differentiable input requires
+// grad.
 void check_inplace(Tensor* self, const Op& op, bool will_record);
 
-// After an in-place operation without a derivative (fill_, normal_, eq_ ...) in grad mode: the gradient of the old value is zero.
+// After an in-place operation without a derivative (fill_, normal_, eq_ ...) in grad mode: the gradient of the old
+// value is zero.
 void record_overwrite(Tensor* self, const Op& op);
 
-// `self` goes on from where `from` is in the graph: it has just become the same view of the same memory (transpose_ ...).
+// `self` goes on from where `from` is in the graph: it has just become the same view of the same memory (transpose_
+// ...).
 void adopt_history(Tensor* self, Tensor* from);
 
 // Called for each result of a view operation, recording or not: sets creation and view_version.
 void mark_view(Tensor* view, bool multi_output);
 
 // Tensor object life cycle: the autograd state of a tensor.
-void autograd_clear(Tensor* t);                                       // drops grad_fn, grad, base, meta
+void autograd_clear(Tensor* t);  // drops grad_fn, grad, base, meta
 int autograd_traverse(Tensor* t, visitproc visit, void* arg);
 
 // Python surface of the tape, added to the module and the Tensor type by native/python.
-int autograd_module_init(PyObject* module);   // Node types, Engine functions, grad mode switches
-extern PyGetSetDef autograd_tensor_getset[];  // grad, grad_fn, requires_grad, is_leaf, output_nr, retains_grad, _base, ...; ends with {}
-extern PyMethodDef autograd_tensor_methods[];  // backward, register_hook, retain_grad, requires_grad_, detach, detach_, ...; ends with {}
+int autograd_module_init(PyObject* module);    // Node types, Engine functions, grad mode switches
+extern PyGetSetDef autograd_tensor_getset[];   // grad, grad_fn, requires_grad, is_leaf, output_nr, retains_grad, _base,
+                                               // ...; ends with {}
+extern PyMethodDef autograd_tensor_methods[];  // backward, register_hook, retain_grad, requires_grad_, detach, detach_,
+                                               // ...; ends with {}
 
 }  // namespace rl

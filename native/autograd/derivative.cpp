@@ -42,17 +42,28 @@ Source read_source(const Op& op, Derivative& d, Formula& f, PyObject* item) {
   if (!kind) throw PythonError();
   auto index = static_cast<uint8_t>(as_int(need(PyTuple_GetItem(item, 1))));
   Source s{SourceKind::Argument, index, 0};
-  if (!std::strcmp(kind, "argument")) s.kind = SourceKind::Argument;
-  else if (!std::strcmp(kind, "shape")) s.kind = SourceKind::Shape;
-  else if (!std::strcmp(kind, "shapes")) s.kind = SourceKind::Shapes;
-  else if (!std::strcmp(kind, "dtype")) s.kind = SourceKind::DType;
-  else if (!std::strcmp(kind, "result")) s.kind = SourceKind::Result;
-  else if (!std::strcmp(kind, "grad")) s.kind = SourceKind::Grad;
-  else if (!std::strcmp(kind, "strides")) s.kind = SourceKind::Strides;
-  else if (!std::strcmp(kind, "offset")) s.kind = SourceKind::Offset;
-  else if (!std::strcmp(kind, "grads")) s.kind = SourceKind::Grads;
-  else if (!std::strcmp(kind, "needs")) s.kind = SourceKind::Needs;
-  else throw_error(ErrorKind::Runtime, "derivative of %s: unknown source %s", op.name, kind);
+  if (!std::strcmp(kind, "argument"))
+    s.kind = SourceKind::Argument;
+  else if (!std::strcmp(kind, "shape"))
+    s.kind = SourceKind::Shape;
+  else if (!std::strcmp(kind, "shapes"))
+    s.kind = SourceKind::Shapes;
+  else if (!std::strcmp(kind, "dtype"))
+    s.kind = SourceKind::DType;
+  else if (!std::strcmp(kind, "result"))
+    s.kind = SourceKind::Result;
+  else if (!std::strcmp(kind, "grad"))
+    s.kind = SourceKind::Grad;
+  else if (!std::strcmp(kind, "strides"))
+    s.kind = SourceKind::Strides;
+  else if (!std::strcmp(kind, "offset"))
+    s.kind = SourceKind::Offset;
+  else if (!std::strcmp(kind, "grads"))
+    s.kind = SourceKind::Grads;
+  else if (!std::strcmp(kind, "needs"))
+    s.kind = SourceKind::Needs;
+  else
+    throw_error(ErrorKind::Runtime, "derivative of %s: unknown source %s", op.name, kind);
   if (s.kind == SourceKind::Grad) f.grad_mask |= 1u << index;
   if (s.kind == SourceKind::Grads) f.all_grads = true;
   if (s.kind == SourceKind::Grad || s.kind == SourceKind::Grads || s.kind == SourceKind::Needs) return s;
@@ -114,7 +125,8 @@ namespace {
 constexpr int kMaxParameters = kMaxArgs + 8;
 
 // Values that are not initialised until they are used: a formula has few of the many that it might have.
-template <size_t N> struct Values {
+template <size_t N>
+struct Values {
   union {
     Value items[N];
   };
@@ -127,7 +139,7 @@ struct Parameters {
     TensorRef held[kMaxParameters];
   };
   size_t count;
-  Py needs;                    // the tuple of `needs`
+  Py needs;                   // the tuple of `needs`
   std::vector<Tensor*> list;  // all gradients
   std::vector<TensorRef> zeros;
   explicit Parameters(size_t n) : count(n) {
@@ -165,19 +177,24 @@ struct Scratch {
 
 Value operand(const Operand& o, const Value* parameters, Value* registers, Scratch& scratch) {
   switch (o.kind) {
-    case Operand::Parameter: return parameters[o.index];
-    case Operand::Temporary: return registers[o.index];
-    case Operand::Constant: return o.constant;
+    case Operand::Parameter:
+      return parameters[o.index];
+    case Operand::Temporary:
+      return registers[o.index];
+    case Operand::Constant:
+      return o.constant;
     case Operand::Element: {
       const Value& list = registers[o.index];
       if (list.tag != Tag::TensorList || o.position >= list.size)
-        throw_error(ErrorKind::Runtime, "internal: a derivative reads element %u of a result that has fewer", o.position);
+        throw_error(ErrorKind::Runtime, "internal: a derivative reads element %u of a result that has fewer",
+                    o.position);
       return Value::of(list.tensors[o.position]);
     }
     case Operand::List: {
       scratch.ints.push_back(std::make_unique<int64_t[]>(o.elements.size() + 1));
       int64_t* p = scratch.ints.back().get();
-      for (size_t i = 0; i < o.elements.size(); i++) p[i] = operand(o.elements[i], parameters, registers, scratch).as_int();
+      for (size_t i = 0; i < o.elements.size(); i++)
+        p[i] = operand(o.elements[i], parameters, registers, scratch).as_int();
       return Value::of_ints(p, static_cast<int>(o.elements.size()));
     }
     case Operand::TensorList: {
@@ -201,7 +218,8 @@ struct FormulaResults {
   ~FormulaResults() {
     for (size_t i = 0; i < count; i++) {
       Value& v = values[i];
-      if (v.tag == Tag::Tensor) release(v.tensor);
+      if (v.tag == Tag::Tensor)
+        release(v.tensor);
       else if (v.tag == Tag::TensorList) {
         for (uint32_t k = 0; k < v.size; k++)
           if (v.tensors[k]) release(v.tensors[k]);
@@ -237,9 +255,9 @@ void run_program(const Program& program, const Value* parameters, FormulaResults
   for (const Instruction& in : program.instructions) {
     size_t i = 0;
     for (const Operand& o : in.arguments) {
-      args[i++] = RL_LIKELY(o.kind == Operand::Parameter)   ? parameters[o.index]
-                  : o.kind == Operand::Temporary            ? r[o.index]
-                                                            : operand(o, parameters, r, scratch);
+      args[i++] = RL_LIKELY(o.kind == Operand::Parameter) ? parameters[o.index]
+                  : o.kind == Operand::Temporary          ? r[o.index]
+                                                          : operand(o, parameters, r, scratch);
     }
     run_op(*in.op, args, r + in.first_temporary);
     registers.used = in.first_temporary + static_cast<size_t>(in.op->result_count);
@@ -252,36 +270,51 @@ void run_program(const Program& program, const Value* parameters, FormulaResults
 bool same_value(const Guard& g, const Value& v) {
   if (v.tag != g.value.tag) return false;
   switch (v.tag) {
-    case Tag::None: return true;
+    case Tag::None:
+      return true;
     case Tag::Int:
-    case Tag::Bool: return v.integer == g.value.integer;
-    case Tag::Double: return v.real == g.value.real || (v.real != v.real && g.value.real != g.value.real);
-    case Tag::Complex: return v.complex.re == g.value.complex.re && v.complex.im == g.value.complex.im;
-    case Tag::DType: return v.dtype == g.value.dtype;
-    case Tag::IntList: return v.size == g.ints.size() && !std::memcmp(v.ints, g.ints.data(), v.size * sizeof(int64_t));
-    case Tag::DoubleList: return v.size == g.doubles.size() && !std::memcmp(v.doubles, g.doubles.data(), v.size * sizeof(double));
+    case Tag::Bool:
+      return v.integer == g.value.integer;
+    case Tag::Double:
+      return v.real == g.value.real || (v.real != v.real && g.value.real != g.value.real);
+    case Tag::Complex:
+      return v.complex.re == g.value.complex.re && v.complex.im == g.value.complex.im;
+    case Tag::DType:
+      return v.dtype == g.value.dtype;
+    case Tag::IntList:
+      return v.size == g.ints.size() && !std::memcmp(v.ints, g.ints.data(), v.size * sizeof(int64_t));
+    case Tag::DoubleList:
+      return v.size == g.doubles.size() && !std::memcmp(v.doubles, g.doubles.data(), v.size * sizeof(double));
     case Tag::Object: {
       int equal = PyObject_RichCompareBool(v.object, g.value.object, Py_EQ);
       if (equal < 0) throw PythonError();
       return equal == 1;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
 bool holds(const Guard& g, const Value* parameters) {
   const Value& v = parameters[g.parameter];
   switch (g.property) {
-    case Guard::Equal: return same_value(g, v);
-    case Guard::IsNone: return v.is_none();
-    case Guard::NotNone: return !v.is_none();
-    case Guard::IsTensor: return v.is_tensor();
-    case Guard::IsNumber: return v.is_scalar();
-    case Guard::SameKind: return v.tag == g.value.tag;
+    case Guard::Equal:
+      return same_value(g, v);
+    case Guard::IsNone:
+      return v.is_none();
+    case Guard::NotNone:
+      return !v.is_none();
+    case Guard::IsTensor:
+      return v.is_tensor();
+    case Guard::IsNumber:
+      return v.is_scalar();
+    case Guard::SameKind:
+      return v.tag == g.value.tag;
     case Guard::TensorShape:
       return v.is_tensor() && static_cast<size_t>(v.tensor->ndim()) == g.ints.size() &&
              !std::memcmp(v.tensor->shape(), g.ints.data(), g.ints.size() * sizeof(int64_t));
-    case Guard::TensorDType: return v.is_tensor() && v.tensor->dtype() == g.value.dtype;
+    case Guard::TensorDType:
+      return v.is_tensor() && v.tensor->dtype() == g.value.dtype;
   }
   return false;
 }
@@ -376,9 +409,9 @@ void read_program(PyObject* instructions, PyObject* results, Program& p) {
 
 void read_guards(PyObject* guards, Variant& v) {
   static const std::map<std::string, Guard::Property> names = {
-      {"equal", Guard::Equal},       {"none", Guard::IsNone},        {"not none", Guard::NotNone},
-      {"number", Guard::IsNumber},   {"kind", Guard::SameKind},
-      {"tensor", Guard::IsTensor},   {"shape", Guard::TensorShape},  {"dtype", Guard::TensorDType}};
+      {"equal", Guard::Equal},       {"none", Guard::IsNone},      {"not none", Guard::NotNone},
+      {"number", Guard::IsNumber},   {"kind", Guard::SameKind},    {"tensor", Guard::IsTensor},
+      {"shape", Guard::TensorShape}, {"dtype", Guard::TensorDType}};
   for (Py_ssize_t i = 0; i < PyList_Size(guards); i++) {
     PyObject* item = PyList_GetItem(guards, i);  // (property, parameter, value)
     const char* property = PyUnicode_AsUTF8(need(PyTuple_GetItem(item, 0)));
@@ -548,8 +581,10 @@ void evaluate(Node* n, const Derivative& d, Formula& f, const EdgeMap& edges, Te
       }
     }
     if (RL_UNLIKELY(!found)) found = trace(f, values);
-    if (RL_LIKELY(found != nullptr)) run_program(found->program, values, out);
-    else run_python(n, f, values, out);
+    if (RL_LIKELY(found != nullptr))
+      run_program(found->program, values, out);
+    else
+      run_python(n, f, values, out);
   } else {
     run_python(n, f, values, out);
   }
@@ -578,7 +613,8 @@ PyObject* formula_state(const Op& op) {
   const Derivative& d = derivative_of(op);
   Py list(need(PyList_New(0)));
   for (const Formula& f : d.formulas) {
-    Py item(need(Py_BuildValue("(sni)", op.arguments[f.targets[0]].name, static_cast<Py_ssize_t>(f.variants.size()), f.python_only)));
+    Py item(need(Py_BuildValue("(sni)", op.arguments[f.targets[0]].name, static_cast<Py_ssize_t>(f.variants.size()),
+                               f.python_only)));
     if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
   }
   return list.take();

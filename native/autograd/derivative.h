@@ -69,7 +69,7 @@ struct Derivative {
   std::vector<Formula> formulas;
   std::vector<Source> saved;  // distinct sources, by slot
   int8_t formula_of[kMaxArgs];
-  bool has_lists = false;     // some differentiable argument is a tensor list
+  bool has_lists = false;  // some differentiable argument is a tensor list
 };
 
 // For tests: [(first target, number of traced variants, stays in Python)] of the formulas.

@@ -1,6 +1,6 @@
-// The engine: runs in the calling thread, without recursion, by sequence number. All state of a run lives in a table of that
-// run; a node carries only a hint of its place there, which is checked. So runs that are nested, or that interleave in several
-// threads over a shared graph, cannot disturb each other.
+// The engine: runs in the calling thread, without recursion, by sequence number. All state of a run lives in a table of
+// that run; a node carries only a hint of its place there, which is checked. So runs that are nested, or that
+// interleave in several threads over a shared graph, cannot disturb each other.
 #include "engine.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 struct Slot {
   Node* node;
   int32_t dependencies;
-  bool needed;    // runs
-  bool captured;  // its incoming gradients are asked for
+  bool needed;     // runs
+  bool captured;   // its incoming gradients are asked for
   Tensor* grad;    // of a node with one output
   Tensor** grads;  // of a node with several
 };
@@ -31,8 +31,8 @@ struct Run {
   std::vector<Slot> slots;
   std::vector<Node*> stack, heap;
   std::vector<Capture> captures;
-  std::vector<TensorRef> captured;  // gradients of `inputs`
-  std::vector<TensorRef> received;  // tensors whose .grad got a graph
+  std::vector<TensorRef> captured;            // gradients of `inputs`
+  std::vector<TensorRef> received;            // tensors whose .grad got a graph
   std::unordered_map<Node*, uint32_t> index;  // made when a hint failed
 
   Slot& find(Node* n) {
@@ -115,8 +115,10 @@ void discover(Run& run, const Edge* roots, size_t count) {
     for (uint32_t i = 0; i < n->edge_count; i++) {
       Node* next = n->edges[i].node;
       if (!next) continue;
-      if (known(next)) run.slots[next->slot].dependencies++;
-      else add_slot(run, next, 1);
+      if (known(next))
+        run.slots[next->slot].dependencies++;
+      else
+        add_slot(run, next, 1);
     }
   }
 }
@@ -177,11 +179,13 @@ void accumulate(Tensor*& place, TensorRef grad, bool create_graph) {
     place = grad.take();
     return;
   }
-  if (!create_graph && place->contiguous && place->dtype() == grad->dtype() && exclusive(place) && same_shape(place, grad.get())) {
+  if (!create_graph && place->contiguous && place->dtype() == grad->dtype() && exclusive(place) &&
+      same_shape(place, grad.get())) {
     add_inplace(place, grad.get());
     return;
   }
-  if (!create_graph && grad->contiguous && place->dtype() == grad->dtype() && exclusive(grad.get()) && same_shape(place, grad.get())) {
+  if (!create_graph && grad->contiguous && place->dtype() == grad->dtype() && exclusive(grad.get()) &&
+      same_shape(place, grad.get())) {
     add_inplace(grad.get(), place);
     release(std::exchange(place, grad.take()));
     return;
@@ -220,7 +224,8 @@ void store_gradient(Run& run, Tensor* leaf, TensorRef grad, bool create_graph) {
 
 // ---------------------------------------------------------------- .grad with a graph must not keep its tensor alive
 
-// A copy of a saved tensor that does not hold the tensor itself, nor its base, but leads to the same place in the graph.
+// A copy of a saved tensor that does not hold the tensor itself, nor its base, but leads to the same place in the
+// graph.
 TensorRef unlinked_copy(Tensor* t) {
   TensorRef copy = shallow_copy(t);
   if (Node* n = grad_fn_of(t)) {
@@ -232,8 +237,9 @@ TensorRef unlinked_copy(Tensor* t) {
   return copy;
 }
 
-// With create_graph, t.grad leads through its graph back to t: a cycle that only the garbage collector could free. The graph's
-// own references to t become weak ones here. What is lost: once nobody else holds t, a backward no longer accumulates into it.
+// With create_graph, t.grad leads through its graph back to t: a cycle that only the garbage collector could free. The
+// graph's own references to t become weak ones here. What is lost: once nobody else holds t, a backward no longer
+// accumulates into it.
 void break_cycles(std::vector<TensorRef>& received) {
   std::unordered_set<Tensor*> targets;
   for (auto& t : received) targets.insert(t.get());
@@ -263,7 +269,8 @@ void break_cycles(std::vector<TensorRef>& received) {
     };
     for (uint32_t i = 0; i < n->saved_count; i++) {
       Value& v = n->saved[i].value;
-      if (v.tag == Tag::Tensor) loosen(v.tensor);
+      if (v.tag == Tag::Tensor)
+        loosen(v.tensor);
       else if (v.tag == Tag::TensorList)
         for (uint32_t k = 0; k < v.size; k++) loosen(v.tensors[k]);
     }
@@ -364,7 +371,8 @@ void accumulate_node(Run& run, Node* n, Incoming& in, bool create_graph) {
   bool post = n->extras && n->extras->post_hooks;
   TensorRef seen = post ? TensorRef::share(in.one) : TensorRef();
   store_gradient(run, leaf, TensorRef::own(std::exchange(in.one, nullptr)), create_graph);
-  if (RL_UNLIKELY(leaf->meta && leaf->meta->post_accumulate)) run_post_accumulate_hooks(leaf->meta->post_accumulate, leaf);
+  if (RL_UNLIKELY(leaf->meta && leaf->meta->post_accumulate))
+    run_post_accumulate_hooks(leaf->meta->post_accumulate, leaf);
   if (RL_UNLIKELY(post)) {
     Tensor* grad = seen.get();
     run_post_hooks(n->extras->post_hooks, nullptr, 0, &grad, 1);
@@ -447,10 +455,16 @@ void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective)
 
 void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* needed) {
   switch (n->kind) {
-    case NodeKind::Operation: apply_operation(n, grads, results, needed); return;
+    case NodeKind::Operation:
+      apply_operation(n, grads, results, needed);
+      return;
     case NodeKind::CopySlices:
-    case NodeKind::AsStrided: apply_slices(n, grads, results, needed); return;
-    case NodeKind::Function: apply_function(n, grads, results, needed); return;
+    case NodeKind::AsStrided:
+      apply_slices(n, grads, results, needed);
+      return;
+    case NodeKind::Function:
+      apply_function(n, grads, results, needed);
+      return;
     case NodeKind::Overwrite:
       if (needed[0] && grads[0]) results[0] = zeros_for(n->edges[0].node->outputs[n->edges[0].index]).take();
       return;
@@ -458,7 +472,8 @@ void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* nee
       const char* message = n->extras && n->extras->name ? PyUnicode_AsUTF8(n->extras->name) : nullptr;
       throw_error(ErrorKind::Runtime, "%s", message ? message : "this result has no derivative");
     }
-    case NodeKind::Accumulate: return;
+    case NodeKind::Accumulate:
+      return;
   }
 }
 
@@ -469,8 +484,8 @@ bool current_run_reaches(Node* n) {
   return s && (s->needed || s->captured);
 }
 
-std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t root_count, const std::vector<Edge>* inputs,
-                                    const BackwardOptions& options) {
+std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t root_count,
+                                    const std::vector<Edge>* inputs, const BackwardOptions& options) {
   RunOwner owner;
   Run& run = *owner.run;
   GradGuard mode(options.create_graph);
@@ -521,7 +536,8 @@ TensorRef implicit_gradient(Tensor* root) {
     Node* n = grad_fn_of(root);
     std::string line = n ? line_text(n) : "";
     throw_error(ErrorKind::Runtime,
-                "grad can be implicitly created only for scalar outputs; expected a tensor with one element, got shape %s; reduce "
+                "grad can be implicitly created only for scalar outputs; expected a tensor with one element, got shape "
+                "%s; reduce "
                 "it (loss.sum(), loss.mean()) or pass its gradient%s",
                 shape_text(root).c_str(), line.c_str());
   }
@@ -532,8 +548,10 @@ TensorRef implicit_gradient(Tensor* root) {
                 dtype_name(root->dtype()), line.c_str());
   }
   TensorRef one = empty(root->dtype(), root->ndim(), root->shape(), root->device());
-  if (root->dtype() == RL_FLOAT32 && !root->is_meta()) *one->as<float>() = 1;
-  else fill_value(one.get(), Value::of(1.0));
+  if (root->dtype() == RL_FLOAT32 && !root->is_meta())
+    *one->as<float>() = 1;
+  else
+    fill_value(one.get(), Value::of(1.0));
   return one;
 }
 

@@ -11,13 +11,14 @@ struct BackwardOptions {
   bool accumulate = true;
 };
 
-// Gradients of the roots flow back to the leaves. Without `inputs` every reachable leaf accumulates. The result has one entry
-// for each input when `accumulate` is off: its gradient, or nothing when it was not reached. The caller keeps the nodes of roots
-// and inputs alive, which keeps the graph alive while it runs; `grads` are taken.
+// Gradients of the roots flow back to the leaves. Without `inputs` every reachable leaf accumulates. The result has one
+// entry for each input when `accumulate` is off: its gradient, or nothing when it was not reached. The caller keeps the
+// nodes of roots and inputs alive, which keeps the graph alive while it runs; `grads` are taken.
 std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t count, const std::vector<Edge>* inputs,
                                     const BackwardOptions& options);
 
-// The number of the innermost backward that runs in this thread, 0 outside; whether it will compute the gradients of a node.
+// The number of the innermost backward that runs in this thread, 0 outside; whether it will compute the gradients of a
+// node.
 uint64_t current_run_id();
 bool current_run_reaches(Node* n);
 
@@ -29,7 +30,8 @@ void check_root_gradient(Tensor* root, const Tensor* grad, size_t index);
 // Hooks (hooks.cpp). Each may replace entries; they are owned by the array.
 void run_tensor_hooks(PyObject* hooks, Tensor*& grad);
 void run_pre_hooks(PyObject* hooks, Tensor** grads, uint32_t count);
-void run_post_hooks(PyObject* hooks, Tensor** results, uint32_t result_count, Tensor* const* grads, uint32_t grad_count);
+void run_post_hooks(PyObject* hooks, Tensor** results, uint32_t result_count, Tensor* const* grads,
+                    uint32_t grad_count);
 void run_post_accumulate_hooks(PyObject* hooks, Tensor* leaf);
 
 }  // namespace rl

@@ -9,7 +9,8 @@ namespace {
 
 FunctionNode* function_of(PyObject* o) { return reinterpret_cast<FunctionNode*>(o); }
 
-template <class T> T* grow(T* inline_block, size_t inline_count, size_t count) {
+template <class T>
+T* grow(T* inline_block, size_t inline_count, size_t count) {
   if (count <= inline_count) return inline_block;
   auto* p = static_cast<T*>(PyMem_Malloc(sizeof(T) * count));
   if (!p) throw std::bad_alloc();
@@ -42,11 +43,13 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
   });
 }
 
-template <PyObject* FunctionNode::*Field> PyObject* get_field(PyObject* self, void*) {
+template <PyObject* FunctionNode::* Field>
+PyObject* get_field(PyObject* self, void*) {
   PyObject* o = function_of(self)->*Field;
   return Py_NewRef(o ? o : Py_None);
 }
-template <PyObject* FunctionNode::*Field> int set_field(PyObject* self, PyObject* value, void*) {
+template <PyObject* FunctionNode::* Field>
+int set_field(PyObject* self, PyObject* value, void*) {
   PyObject* fresh = value && value != Py_None ? Py_NewRef(value) : nullptr;
   Py_XDECREF(std::exchange(function_of(self)->*Field, fresh));
   return 0;
@@ -65,9 +68,10 @@ PyGetSetDef function_getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward got.", nullptr},
     {"saved_variables", get_saved_tensors, nullptr, "The same as saved_tensors.", nullptr},
     {"to_save", get_field<&FunctionNode::to_save>, set_field<&FunctionNode::to_save>, nullptr, nullptr},
-    {"saved_for_forward", get_field<&FunctionNode::saved_for_forward>, set_field<&FunctionNode::saved_for_forward>, nullptr, nullptr},
-    {"non_differentiable", get_field<&FunctionNode::non_differentiable>, set_field<&FunctionNode::non_differentiable>, nullptr,
-     nullptr},
+    {"saved_for_forward", get_field<&FunctionNode::saved_for_forward>, set_field<&FunctionNode::saved_for_forward>,
+     nullptr, nullptr},
+    {"non_differentiable", get_field<&FunctionNode::non_differentiable>, set_field<&FunctionNode::non_differentiable>,
+     nullptr, nullptr},
     {"dirty_tensors", get_field<&FunctionNode::dirty>, set_field<&FunctionNode::dirty>, nullptr, nullptr},
     {"needs_input_grad", get_field<&FunctionNode::needs_input_grad>, set_field<&FunctionNode::needs_input_grad>,
      "A tuple of bools: which inputs of forward need a gradient.", nullptr},
@@ -106,7 +110,8 @@ void check_tensor_tuple(PyObject* tuple, const char* what) {
   if (!tuple) return;
   RL_CHECK(PyTuple_Check(tuple), Type, "%s: expected tensors, got %s", what, Py_TYPE(tuple)->tp_name);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
-    RL_CHECK(as_tensor(PyTuple_GET_ITEM(tuple, i)), Type, "%s only accepts variable arguments, but argument %zd is of type %s", what, i,
+    RL_CHECK(as_tensor(PyTuple_GET_ITEM(tuple, i)), Type,
+             "%s only accepts variable arguments, but argument %zd is of type %s", what, i,
              Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name);
 }
 
@@ -126,7 +131,8 @@ void unknown_output(Node* n, uint32_t i) {
   o.ndim = 0;
 }
 
-// One output of forward: tied to the node, detached, or replaced by an alias. Returns the object that apply() gives back.
+// One output of forward: tied to the node, detached, or replaced by an alias. Returns the object that apply() gives
+// back.
 Py finish_output(FunctionNode* f, PyObject* item, uint32_t i, bool recording, PyObject* args) {
   Node* n = &f->node;
   Tensor* t = as_tensor(item);
@@ -153,8 +159,8 @@ Py finish_output(FunctionNode* f, PyObject* item, uint32_t i, bool recording, Py
   if (dirty) {
     RL_CHECK(is_input, Runtime, "mark_dirty: output %u was marked but is not an input of forward", i);
     RL_CHECK(!needs_grad(t) || grad_fn_of(t), Runtime,
-             "a leaf Variable that requires grad has been used in an in-place operation. (%s, shape %s)", node_name(n).c_str(),
-             shape_text(t).c_str());
+             "a leaf Variable that requires grad has been used in an in-place operation. (%s, shape %s)",
+             node_name(n).c_str(), shape_text(t).c_str());
     if (t->base) {
       int edge = 0, self_edge = -1;
       for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
@@ -162,7 +168,8 @@ Py finish_output(FunctionNode* f, PyObject* item, uint32_t i, bool recording, Py
         if (PyTuple_GET_ITEM(args, k) == item) self_edge = edge;
         edge++;
       }
-      RL_CHECK(i == 0, Runtime, "%s: a view that is modified in place must be the first output of forward", node_name(n).c_str());
+      RL_CHECK(i == 0, Runtime, "%s: a view that is modified in place must be the first output of forward",
+               node_name(n).c_str());
       rebase_history(t, n, self_edge);
     } else {
       set_grad_fn(t, n, i);
@@ -196,7 +203,8 @@ void save_for_backward(FunctionNode* f, PyObject* outputs) {
       s = Saved{Value::none(), 0, false, false, false, 0};
     } else {
       Tensor* t = as_tensor(o);
-      RL_CHECK(t, Type, "save_for_backward can only save variables, but argument %zd is of type %s", i, Py_TYPE(o)->tp_name);
+      RL_CHECK(t, Type, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+               Py_TYPE(o)->tp_name);
       bool is_output = t->grad_fn == n && contains(outputs, t);
       save_tensor(n, s, t, is_output, t->output_index);
     }
@@ -212,7 +220,8 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
     PyObject *cls = argv[0], *args = argv[2];
     Py node_class(need(PyObject_GetAttrString(cls, "_backward_cls")));
     Py ctx(need(PyObject_CallNoArgs(node_class.get())));
-    RL_CHECK(PyObject_TypeCheck(ctx.get(), &FunctionNodeType), Type, "%s: _backward_cls is no node type", class_name(cls).c_str());
+    RL_CHECK(PyObject_TypeCheck(ctx.get(), &FunctionNodeType), Type, "%s: _backward_cls is no node type",
+             class_name(cls).c_str());
     FunctionNode* f = function_of(ctx.get());
     Node* n = &f->node;
     capture_line(n);
@@ -245,7 +254,6 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
     Py result;
     {
       GradGuard off(false);
-      f->in_forward = true;
       Py forward(need(PyObject_GetAttrString(cls, "forward")));
       Py setup(need(PyObject_GetAttrString(cls, "setup_context")));
       if (setup.get() != argv[1]) {
@@ -254,10 +262,10 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
       } else {
         Py with_ctx(need(PyTuple_New(count + 1)));
         PyTuple_SET_ITEM(with_ctx.get(), 0, Py_NewRef(ctx.get()));
-        for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+        for (Py_ssize_t i = 0; i < count; i++)
+          PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
         result = Py(need(PyObject_Call(forward.get(), with_ctx.get(), nullptr)));
       }
-      f->in_forward = false;
     }
 
     check_tensor_tuple(f->dirty, "mark_dirty");
@@ -267,9 +275,11 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
     auto output_count = static_cast<uint32_t>(PyTuple_GET_SIZE(outputs.get()));
     for (Py_ssize_t i = 0; f->dirty && i < PyTuple_GET_SIZE(f->dirty); i++) {
       Tensor* t = as_tensor(PyTuple_GET_ITEM(f->dirty, i));
-      RL_CHECK(contains(args, t), Runtime, "mark_dirty only accepts input tensors, but argument %zd isn't one (%s)", i, class_name(cls).c_str());
+      RL_CHECK(contains(args, t), Runtime, "mark_dirty only accepts input tensors, but argument %zd isn't one (%s)", i,
+               class_name(cls).c_str());
       RL_CHECK(contains(outputs.get(), t), Runtime,
-               "%s: Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+               "%s: Some elements marked as dirty during the forward method were not returned as output. The inputs "
+               "that are modified "
                "inplace must all be outputs of the Function.",
                class_name(cls).c_str());
       bump_version(t);
@@ -277,7 +287,8 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t argc) {
     n->outputs = grow(&n->inline_output, 1, output_count);
     Py finished(need(PyTuple_New(output_count)));
     for (uint32_t i = 0; i < output_count; i++)
-      PyTuple_SET_ITEM(finished.get(), i, finish_output(f, PyTuple_GET_ITEM(outputs.get(), i), i, recording, args).take());
+      PyTuple_SET_ITEM(finished.get(), i,
+                       finish_output(f, PyTuple_GET_ITEM(outputs.get(), i), i, recording, args).take());
     if (recording) save_for_backward(f, finished.get());
     Py_CLEAR(f->to_save);
     Py_CLEAR(f->dirty);
@@ -293,7 +304,8 @@ PyObject* delayed_error(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "UO!:_delayed_error", &message, &PyTuple_Type, &tensors)) return nullptr;
   return guarded([&]() -> PyObject* {
     Py_ssize_t count = PyTuple_GET_SIZE(tensors);
-    NodeRef n = node_new(NodeKind::Error, &ErrorNodeType, static_cast<uint32_t>(count), 0, static_cast<uint32_t>(count));
+    NodeRef n =
+        node_new(NodeKind::Error, &ErrorNodeType, static_cast<uint32_t>(count), 0, static_cast<uint32_t>(count));
     capture_line(n.get());
     extras_of(n.get()).name = Py_NewRef(message);
     Py result(need(PyTuple_New(count)));
@@ -353,7 +365,8 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
   Py_ssize_t expected = PyTuple_GET_SIZE(f->tensor_inputs);
   for (Py_ssize_t i = expected; i < got; i++)
     RL_CHECK(PyTuple_GET_ITEM(tuple.get(), i) == Py_None, Runtime,
-             "function %s returned an incorrect number of gradients (expected %zd, got %zd)", node_name(n).c_str(), expected, got);
+             "function %s returned an incorrect number of gradients (expected %zd, got %zd)", node_name(n).c_str(),
+             expected, got);
   RL_CHECK(got >= expected, Runtime, "function %s returned an incorrect number of gradients (expected %zd, got %zd)",
            node_name(n).c_str(), expected, got);
   uint32_t edge = 0;
@@ -362,7 +375,8 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
     bool tensor_input = PyTuple_GET_ITEM(f->tensor_inputs, i) == Py_True;
     if (!tensor_input) {
       RL_CHECK(o == Py_None, Runtime,
-               "function %s returned a gradient different than None at position %zd, but the corresponding forward input was not a "
+               "function %s returned a gradient different than None at position %zd, but the corresponding forward "
+               "input was not a "
                "Variable",
                node_name(n).c_str(), i + 1);
       continue;
@@ -370,8 +384,8 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
     uint32_t e = edge++;
     if (o == Py_None) continue;
     Tensor* t = as_tensor(o);
-    RL_CHECK(t, Runtime, "function %s: expected Variable or None (got %s) as the gradient at position %zd", node_name(n).c_str(),
-             Py_TYPE(o)->tp_name, i + 1);
+    RL_CHECK(t, Runtime, "function %s: expected Variable or None (got %s) as the gradient at position %zd",
+             node_name(n).c_str(), Py_TYPE(o)->tp_name, i + 1);
     if (!needed[e]) continue;
     retain(t);
     results[e] = t;

@@ -9,7 +9,7 @@ namespace {
 enum class Switch : uint8_t { NoGrad, EnableGrad, SetGrad, Inference };
 
 struct SwitchObject {
-  PyObject_HEAD
+  PyObject ob_base;
   Switch kind;
   bool mode;
   uint32_t depth;
@@ -21,9 +21,15 @@ SwitchObject* self_of(PyObject* o) { return reinterpret_cast<SwitchObject*>(o); 
 
 void apply(const SwitchObject* s) {
   switch (s->kind) {
-    case Switch::NoGrad: thread_state.grad_mode = false; break;
-    case Switch::EnableGrad: thread_state.grad_mode = true; break;
-    case Switch::SetGrad: thread_state.grad_mode = s->mode; break;
+    case Switch::NoGrad:
+      thread_state.grad_mode = false;
+      break;
+    case Switch::EnableGrad:
+      thread_state.grad_mode = true;
+      break;
+    case Switch::SetGrad:
+      thread_state.grad_mode = s->mode;
+      break;
     case Switch::Inference:
       thread_state.inference_mode = s->mode;
       thread_state.grad_mode = !s->mode;
@@ -100,7 +106,8 @@ PyObject* make(PyTypeObject* type, Switch kind, PyObject* args, PyObject* kwargs
   bool takes_mode = kind == Switch::SetGrad || kind == Switch::Inference;
   if (PyTuple_GET_SIZE(args) || kwargs) {
     const char* format = kind == Switch::SetGrad ? "O" : "|O";
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(takes_mode ? mode_keys : function_keys), &argument))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(takes_mode ? mode_keys : function_keys),
+                                     &argument))
       return nullptr;
   } else if (kind == Switch::SetGrad) {
     PyErr_SetString(PyExc_TypeError, "set_grad_enabled() missing 1 required positional argument: 'mode'");
@@ -116,7 +123,8 @@ PyObject* make(PyTypeObject* type, Switch kind, PyObject* args, PyObject* kwargs
   if (argument) {
     if (kind == Switch::SetGrad || (kind == Switch::Inference && !PyCallable_Check(argument))) {
       if (!PyBool_Check(argument)) {
-        PyErr_Format(PyExc_TypeError, "%s(): argument 'mode' must be bool, not %s", type->tp_name, Py_TYPE(argument)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'mode' must be bool, not %s", type->tp_name,
+                     Py_TYPE(argument)->tp_name);
         Py_DECREF(self);
         return nullptr;
       }
@@ -128,7 +136,8 @@ PyObject* make(PyTypeObject* type, Switch kind, PyObject* args, PyObject* kwargs
   if (kind == Switch::SetGrad) apply(s);
   if (!function) return self;
   if (!PyCallable_Check(function)) {
-    PyErr_Format(PyExc_TypeError, "%s(): expected a function to decorate, got %s", type->tp_name, Py_TYPE(function)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s(): expected a function to decorate, got %s", type->tp_name,
+                 Py_TYPE(function)->tp_name);
     Py_DECREF(self);
     return nullptr;
   }
@@ -183,8 +192,9 @@ PyTypeObject types[] = {
               "Switches recording on for the current thread: a context manager and a decorator."),
     make_type("rushlight.autograd.grad_mode.set_grad_enabled", make_set_grad,
               "Switches recording on or off: a function that acts at once, a context manager and a decorator."),
-    make_type("rushlight.autograd.grad_mode.inference_mode", make_inference,
-              "Like no_grad, and tensors made inside can never be part of a graph: a context manager and a decorator.")};
+    make_type(
+        "rushlight.autograd.grad_mode.inference_mode", make_inference,
+        "Like no_grad, and tensors made inside can never be part of a graph: a context manager and a decorator.")};
 
 PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_mode); }
 PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); }
@@ -209,7 +219,8 @@ bool grad_mode_init(PyObject* module) {
   for (PyTypeObject& type : types) {
     if (PyType_Ready(&type) < 0) return false;
     Py_INCREF(&type);
-    if (PyModule_AddObject(module, std::strrchr(type.tp_name, '.') + 1, reinterpret_cast<PyObject*>(&type)) < 0) return false;
+    if (PyModule_AddObject(module, std::strrchr(type.tp_name, '.') + 1, reinterpret_cast<PyObject*>(&type)) < 0)
+      return false;
   }
   return PyModule_AddFunctions(module, functions) == 0;
 }

@@ -1,4 +1,5 @@
-// Linear helpers on gradients: sums, casts, zeros. They run as operations, so that a gradient of a gradient flows through.
+// Linear helpers on gradients: sums, casts, zeros. They run as operations, so that a gradient of a gradient flows
+// through.
 #include "node.h"
 
 namespace rl {
@@ -38,7 +39,8 @@ TensorRef clone_gradient(Tensor* grad, const Tensor* layout) {
 
 TensorRef zeros_for(const OutputInfo& info) {
   TensorRef t = empty(static_cast<DType>(info.dtype), info.ndim, info.shape(), static_cast<Device>(info.device));
-  if (!t->is_meta() && t->storage->nbytes) std::memset(t->data(), 0, static_cast<size_t>(t->numel * itemsize(t->dtype())));
+  if (!t->is_meta() && t->storage->nbytes)
+    std::memset(t->data(), 0, static_cast<size_t>(t->numel * itemsize(t->dtype())));
   return t;
 }
 
@@ -66,10 +68,11 @@ inline bool shape_fits(const OutputInfo& info, const Tensor* grad) {
   if (!shape_fits(info, grad.get())) {
     if (!expands_to(info, grad.get())) {
       std::string line = line_text(from);
-      throw_error(ErrorKind::Runtime,
-                  "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s%s",
-                  node_name(from).c_str(), edge, shape_text(grad.get()).c_str(), shape_text(info.ndim, info.shape()).c_str(),
-                  line.c_str());
+      throw_error(
+          ErrorKind::Runtime,
+          "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s%s",
+          node_name(from).c_str(), edge, shape_text(grad.get()).c_str(), shape_text(info.ndim, info.shape()).c_str(),
+          line.c_str());
     }
     grad = sum_to_shape(grad.get(), info.ndim, info.shape());
   }
@@ -77,7 +80,8 @@ inline bool shape_fits(const OutputInfo& info, const Tensor* grad) {
   if (grad->dtype() != dtype) grad = convert_gradient(grad.get(), dtype);
   if (grad->desc.device != info.device) {
     std::string line = line_text(from);
-    throw_error(ErrorKind::Runtime, "Function %s returned an invalid gradient at index %u - expected device %s but got %s%s",
+    throw_error(ErrorKind::Runtime,
+                "Function %s returned an invalid gradient at index %u - expected device %s but got %s%s",
                 node_name(from).c_str(), edge, device_name(info.device), device_name(grad->desc.device), line.c_str());
   }
   return grad;
@@ -86,7 +90,8 @@ inline bool shape_fits(const OutputInfo& info, const Tensor* grad) {
 }  // namespace
 
 TensorRef fit_gradient(TensorRef grad, const OutputInfo& info, Node* from, uint32_t edge) {
-  if (RL_LIKELY(shape_fits(info, grad.get()) && grad->desc.dtype == info.dtype && grad->desc.device == info.device)) return grad;
+  if (RL_LIKELY(shape_fits(info, grad.get()) && grad->desc.dtype == info.dtype && grad->desc.device == info.device))
+    return grad;
   return fit_slow(std::move(grad), info, from, edge);
 }
 

@@ -26,8 +26,8 @@ void check_replacement(PyObject* hook, const Tensor* old, PyObject* fresh) {
            hook_name(hook).c_str(), dtype_name(old->dtype()), dtype_name(t->dtype()));
   RL_CHECK(t->desc.device == old->desc.device, Runtime, "hook '%s' has changed the device of value (was %s got %s)",
            hook_name(hook).c_str(), device_name(old->desc.device), device_name(t->desc.device));
-  RL_CHECK(same_shape(t, old), Runtime, "hook '%s' has changed the size of value (was %s got %s)", hook_name(hook).c_str(),
-           shape_text(old).c_str(), shape_text(t).c_str());
+  RL_CHECK(same_shape(t, old), Runtime, "hook '%s' has changed the size of value (was %s got %s)",
+           hook_name(hook).c_str(), shape_text(old).c_str(), shape_text(t).c_str());
 }
 
 void replace(Tensor*& place, PyObject* fresh) {
@@ -51,8 +51,9 @@ void replace_all(PyObject* hook, PyObject* result, Tensor** tensors, uint32_t co
   if (result == Py_None) return;
   Py tuple;
   if (!PyTuple_Check(result)) {
-    RL_CHECK(count == 1 && (as_tensor(result) || result == Py_None), Type, "hook '%s' must return a tuple of %u tensors or None, got %s",
-             hook_name(hook).c_str(), count, Py_TYPE(result)->tp_name);
+    RL_CHECK(count == 1 && (as_tensor(result) || result == Py_None), Type,
+             "hook '%s' must return a tuple of %u tensors or None, got %s", hook_name(hook).c_str(), count,
+             Py_TYPE(result)->tp_name);
     tuple = Py(need(PyTuple_Pack(1, result)));
   } else {
     tuple = Py::share(result);
@@ -62,8 +63,11 @@ void replace_all(PyObject* hook, PyObject* result, Tensor** tensors, uint32_t co
            PyTuple_GET_SIZE(tuple.get()), count);
   for (uint32_t i = 0; i < count; i++) {
     PyObject* item = PyTuple_GET_ITEM(tuple.get(), i);
-    if (item != Py_None) check_replacement(hook, tensors[i], item);
-    else RL_CHECK(!tensors[i] || count != 1 || PyTuple_Check(result), Runtime, "can't replace a None gradient with a non-None value");
+    if (item != Py_None)
+      check_replacement(hook, tensors[i], item);
+    else
+      RL_CHECK(!tensors[i] || count != 1 || PyTuple_Check(result), Runtime,
+               "can't replace a None gradient with a non-None value");
   }
   for (uint32_t i = 0; i < count; i++) replace(tensors[i], PyTuple_GET_ITEM(tuple.get(), i));
 }
@@ -90,7 +94,8 @@ void run_pre_hooks(PyObject* hooks, Tensor** grads, uint32_t count) {
   }
 }
 
-void run_post_hooks(PyObject* hooks, Tensor** results, uint32_t result_count, Tensor* const* grads, uint32_t grad_count) {
+void run_post_hooks(PyObject* hooks, Tensor** results, uint32_t result_count, Tensor* const* grads,
+                    uint32_t grad_count) {
   Py list = snapshot(hooks);
   Py outputs = as_tuple(grads, grad_count);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); i++) {

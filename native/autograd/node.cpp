@@ -1,4 +1,5 @@
-// Life of nodes: allocation from a free list, release without recursion, garbage collection; links between tensors and nodes.
+// Life of nodes: allocation from a free list, release without recursion, garbage collection; links between tensors and
+// nodes.
 #include "node.h"
 
 #include <new>
@@ -12,12 +13,13 @@ Node* free_nodes[kFreeNodes];
 int free_node_count = 0;
 uint64_t sequence_counter = 0;
 
-// Nodes whose reference count fell to zero while another was being taken apart. A chain of any length is released in this
-// loop, not by recursion.
+// Nodes whose reference count fell to zero while another was being taken apart. A chain of any length is released in
+// this loop, not by recursion.
 std::vector<Node*> dying;
 bool draining = false;
 
-template <class T> T* allocate(size_t count) {
+template <class T>
+T* allocate(size_t count) {
   auto* p = static_cast<T*>(PyMem_Malloc(sizeof(T) * count));
   if (!p) throw std::bad_alloc();
   return p;
@@ -27,18 +29,25 @@ inline bool in_arena(const Node* n, const int64_t* p) { return p >= n->arena && 
 
 void drop_value(Node* n, Value& v) {
   switch (v.tag) {
-    case Tag::Tensor: release(v.tensor); break;
+    case Tag::Tensor:
+      release(v.tensor);
+      break;
     case Tag::IntList:
       if (!in_arena(n, v.ints)) PyMem_Free(const_cast<int64_t*>(v.ints));
       break;
-    case Tag::DoubleList: PyMem_Free(const_cast<double*>(v.doubles)); break;
+    case Tag::DoubleList:
+      PyMem_Free(const_cast<double*>(v.doubles));
+      break;
     case Tag::TensorList:
       for (uint32_t i = 0; i < v.size; i++)
         if (v.tensors[i]) release(v.tensors[i]);
       PyMem_Free(v.tensors);
       break;
-    case Tag::Object: Py_DECREF(v.object); break;
-    default: break;
+    case Tag::Object:
+      Py_DECREF(v.object);
+      break;
+    default:
+      break;
   }
   v = Value::none();
 }
@@ -78,7 +87,8 @@ void drop_contents(Node* n) {
   for (uint32_t i = 0; i < saved; i++) drop_value(n, n->saved[i].value);
   if (n->kind == NodeKind::AsStrided && n->edge_count) {
     Node* base = n->edges[0].node;
-    if (base && base->kind == NodeKind::CopySlices && base->slices && base->slices->seen == n) base->slices->seen = nullptr;
+    if (base && base->kind == NodeKind::CopySlices && base->slices && base->slices->seen == n)
+      base->slices->seen = nullptr;
   }
   uint32_t edges = std::exchange(n->edge_count, 0);
   for (uint32_t i = 0; i < edges; i++)
@@ -125,7 +135,7 @@ uint64_t next_sequence() { return ++sequence_counter; }
 
 void node_init(Node* n, NodeKind kind, uint32_t edges, uint32_t saved, uint32_t outputs) {
   n->kind = kind;
-  n->released = n->weak_leaf = n->inplace = false;
+  n->released = n->weak_leaf = false;
   n->arena_used = 0;
   n->output_count = 0;
   n->edge_count = n->saved_count = 0;
@@ -278,7 +288,8 @@ Node* accumulator_of(Tensor* leaf) {
       retain(n);
       return n;
     }
-    meta->accumulator = nullptr;  // .data was exchanged for a tensor of another shape or dtype: older graphs keep the old node
+    meta->accumulator =
+        nullptr;  // .data was exchanged for a tensor of another shape or dtype: older graphs keep the old node
   }
   NodeRef n = node_new(NodeKind::Accumulate, &AccumulateType, 0, 0, 1);
   n->sequence = UINT64_MAX;  // a gradient is stored as soon as it is complete
@@ -340,7 +351,6 @@ void autograd_clear(Tensor* t) {
     }
     Py_XDECREF(m->hooks);
     Py_XDECREF(m->post_accumulate);
-    Py_XDECREF(m->backward_hooks);
     delete m;
   }
 }
@@ -352,7 +362,6 @@ int autograd_traverse(Tensor* t, visitproc visit, void* arg) {
   if (AutogradMeta* m = t->meta) {
     Py_VISIT(m->hooks);
     Py_VISIT(m->post_accumulate);
-    Py_VISIT(m->backward_hooks);
   }
   return 0;
 }

@@ -85,25 +85,24 @@ constexpr int kInlineSaved = 6;
 constexpr int kArena = 10;
 
 struct Node {
-  PyObject_HEAD
+  PyObject ob_base;
   NodeKind kind;
-  bool released;         // saved values are gone
-  bool weak_leaf;        // Accumulate: `leaf` is borrowed
-  bool inplace;
+  bool released;   // saved values are gone
+  bool weak_leaf;  // Accumulate: `leaf` is borrowed
   uint8_t arena_used;
   uint32_t output_count;  // outputs of the forward operation
   uint32_t edge_count;
   uint32_t saved_count;
-  uint32_t slot;       // a hint: where a running backward keeps its state for this node
-  uint32_t save_mask;  // which sources of the derivative are saved
+  uint32_t slot;         // a hint: where a running backward keeps its state for this node
+  uint32_t save_mask;    // which sources of the derivative are saved
   uint32_t instruction;  // of the forward line within `code`, in bytes
   uint64_t sequence;
   const Op* op;
   union {
     void* payload;
-    Tensor* leaf;            // Accumulate
-    SlicesPayload* slices;   // CopySlices, AsStrided
-    Node* owner;             // Operation, Function: borrowed, the CopySlices that this write to a view belongs to
+    Tensor* leaf;           // Accumulate
+    SlicesPayload* slices;  // CopySlices, AsStrided
+    Node* owner;            // Operation, Function: borrowed, the CopySlices that this write to a view belongs to
   };
   PyObject* code;  // owned: the code object that ran the forward operation
   NodeExtras* extras;
@@ -123,14 +122,13 @@ struct FunctionNode {
   Node node;
   PyObject* dict;
   PyObject* weak_references;
-  PyObject* to_save;              // what save_for_backward got, until forward is over
+  PyObject* to_save;  // what save_for_backward got, until forward is over
   PyObject* saved_for_forward;
   PyObject* non_differentiable;
   PyObject* dirty;
-  PyObject* needs_input_grad;     // tuple
-  PyObject* tensor_inputs;        // tuple of bools: which arguments of forward were tensors
+  PyObject* needs_input_grad;  // tuple
+  PyObject* tensor_inputs;     // tuple of bools: which arguments of forward were tensors
   bool materialize_grads;
-  bool in_forward;
 };
 
 inline void retain(Node* n) { Py_INCREF(reinterpret_cast<PyObject*>(n)); }
@@ -139,10 +137,9 @@ using NodeRef = Ref<Node>;
 
 // Rare state of a tensor.
 struct AutogradMeta {
-  Node* accumulator = nullptr;       // borrowed: a leaf's AccumulateGrad, while somebody uses it
-  PyObject* hooks = nullptr;         // a leaf's tensor hooks
+  Node* accumulator = nullptr;  // borrowed: a leaf's AccumulateGrad, while somebody uses it
+  PyObject* hooks = nullptr;    // a leaf's tensor hooks
   PyObject* post_accumulate = nullptr;
-  PyObject* backward_hooks = nullptr;  // the dict behind register_hook of a non-leaf (also in its node)
 };
 AutogradMeta* meta_of(Tensor* t);  // made when missing
 
@@ -187,6 +184,9 @@ TensorRef unpack_packed(Node* n, const Saved& slot);
 
 // The forward line (source_line.cpp).
 void capture_line(Node* n);
+void remember_write(const Tensor* t, const Op& op);  // an in-place write is about to happen here
+// "\n  it was overwritten by mul_ at file:12, in f", or "" when that is not known (any more).
+std::string writer_text(const Tensor* t, uint32_t version);
 // "  forward: file.py:12, in f", or "" when unknown; for error messages, starts with a newline.
 std::string line_text(Node* n);
 bool line_of(Node* n, std::string& file, int& line, std::string& function);
@@ -194,7 +194,8 @@ std::string node_name(Node* n);  // "MulBackward0"
 
 // In-place writes and views (views.cpp).
 NodeRef view_of_base(Node* copy_slices);  // the written view, as a node over its base after the write
-// The output number of a view that requires grad only through its base (made under no_grad): it has no place in the graph.
+// The output number of a view that requires grad only through its base (made under no_grad): it has no place in the
+// graph.
 constexpr uint32_t kThroughBase = UINT32_MAX;
 // `self`, just written by `node`, continues from it. `self_edge`: the edge of `node` that stands for the old value.
 void rebase_history(Tensor* self, Node* node, int self_edge);
@@ -224,14 +225,21 @@ class Py {
   Py() = default;
   explicit Py(PyObject* owned) : p_(owned) {}
   Py(Py&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  Py& operator=(Py&& o) noexcept { std::swap(p_, o.p_); return *this; }
+  Py& operator=(Py&& o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
   Py(const Py&) = delete;
   Py& operator=(const Py&) = delete;
   ~Py() { Py_XDECREF(p_); }
-  static Py share(PyObject* o) { Py_XINCREF(o); return Py(o); }
+  static Py share(PyObject* o) {
+    Py_XINCREF(o);
+    return Py(o);
+  }
   PyObject* get() const { return p_; }
   PyObject* take() { return std::exchange(p_, nullptr); }
   explicit operator bool() const { return p_ != nullptr; }
+
  private:
   PyObject* p_ = nullptr;
 };

@@ -23,7 +23,9 @@ PyObject* get_name(PyObject* self, PyObject*) {
   return PyUnicode_FromString(((built_in ? "torch::autograd::" : "") + node_name(n)).c_str());
 }
 
-PyObject* node_repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", node_name(node_of(self)).c_str(), self); }
+PyObject* node_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", node_name(node_of(self)).c_str(), self);
+}
 
 PyObject* get_next_functions(PyObject* self, void*) {
   Node* n = node_of(self);
@@ -31,8 +33,10 @@ PyObject* get_next_functions(PyObject* self, void*) {
   for (uint32_t i = 0; tuple && i < n->edge_count; i++) {
     Node* next = n->edges[i].node;
     PyObject* pair = Py_BuildValue("(OI)", next ? next->object() : Py_None, next ? n->edges[i].index : 0u);
-    if (!pair) Py_CLEAR(tuple);
-    else PyTuple_SET_ITEM(tuple, i, pair);
+    if (!pair)
+      Py_CLEAR(tuple);
+    else
+      PyTuple_SET_ITEM(tuple, i, pair);
   }
   return tuple;
 }
@@ -95,16 +99,22 @@ PyObject* saved_attribute(Node* n, const char* name) {
   uint32_t k = 0;
   for (uint32_t m = n->save_mask; m; m &= m - 1, k++) {
     const Source& s = d.saved[static_cast<size_t>(__builtin_ctz(m))];
-    const char* label = s.kind == SourceKind::Result ? (op.result_names && op.result_names[s.index] && *op.result_names[s.index]
-                                                            ? op.result_names[s.index]
-                                                            : "result")
-                                                     : op.arguments[s.index].name;
+    const char* label =
+        s.kind == SourceKind::Result
+            ? (op.result_names && op.result_names[s.index] && *op.result_names[s.index] ? op.result_names[s.index]
+                                                                                        : "result")
+            : op.arguments[s.index].name;
     std::string full = label;
-    if (s.kind == SourceKind::Shape) full += "_sym_sizes";
-    else if (s.kind == SourceKind::DType) full += "_scalar_type";
-    else if (s.kind == SourceKind::Strides) full += "_sym_strides";
-    else if (s.kind == SourceKind::Offset) full += "_storage_offset";
-    else if (s.kind == SourceKind::Shapes) full += "_sizes";
+    if (s.kind == SourceKind::Shape)
+      full += "_sym_sizes";
+    else if (s.kind == SourceKind::DType)
+      full += "_scalar_type";
+    else if (s.kind == SourceKind::Strides)
+      full += "_sym_strides";
+    else if (s.kind == SourceKind::Offset)
+      full += "_storage_offset";
+    else if (s.kind == SourceKind::Shapes)
+      full += "_sizes";
     if (full != name) continue;
     GradGuard on(true);
     TensorRef held;
@@ -141,7 +151,8 @@ PyObject* node_dir(PyObject* self, PyObject*) {
       for (uint32_t m = n->save_mask; m; m &= m - 1) {
         const Source& s = d.saved[static_cast<size_t>(__builtin_ctz(m))];
         if (s.kind != SourceKind::Argument && s.kind != SourceKind::Result) continue;
-        std::string name = std::string("_saved_") + (s.kind == SourceKind::Argument ? n->op->arguments[s.index].name : "result");
+        std::string name =
+            std::string("_saved_") + (s.kind == SourceKind::Argument ? n->op->arguments[s.index].name : "result");
         Py text(need(PyUnicode_FromString(name.c_str())));
         if (PyList_Append(list.get(), text.get()) < 0) throw PythonError();
       }
@@ -160,7 +171,8 @@ PyMethodDef node_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef node_getset[] = {
-    {"next_functions", get_next_functions, nullptr, "A tuple of (node or None, output number), one for each input.", nullptr},
+    {"next_functions", get_next_functions, nullptr, "A tuple of (node or None, output number), one for each input.",
+     nullptr},
     {"metadata", get_metadata, nullptr, "A dict for the user.", nullptr},
     {"requires_grad", get_requires_grad, nullptr, "True.", nullptr},
     {"_input_metadata", get_input_metadata, nullptr, "Shape, dtype and device of the incoming gradients.", nullptr},

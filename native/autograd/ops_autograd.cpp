@@ -88,11 +88,13 @@ struct Flat {
   Flat(const Flat&) = delete;
   Flat& operator=(const Flat&) = delete;
   TensorRef at(const Place& p, DType dtype) const {
-    return over_storage(storage, dtype, p.shape.n, p.shape.v, p.strides.v, static_cast<char*>(storage->data) + (p.start - low));
+    return over_storage(storage, dtype, p.shape.n, p.shape.v, p.strides.v,
+                        static_cast<char*>(storage->data) + (p.start - low));
   }
 };
 
-template <class T> void add_elements(const Place& p, const Tensor* source, char* memory, int width) {
+template <class T>
+void add_elements(const Place& p, const Tensor* source, char* memory, int width) {
   const T* from = source->as<T>();
   int64_t index[RL_MAX_DIMS] = {};
   int64_t offset = 0;
@@ -113,10 +115,18 @@ void add_overlapping(const Flat& flat, const Place& p, Tensor* source) {
   TensorRef dense = contiguous(source);
   char* memory = static_cast<char*>(flat.storage->data) + (p.start - flat.low);
   switch (source->dtype()) {
-    case RL_FLOAT32: add_elements<float>(p, dense.get(), memory, 1); break;
-    case RL_FLOAT64: add_elements<double>(p, dense.get(), memory, 1); break;
-    case RL_COMPLEX64: add_elements<float>(p, dense.get(), memory, 2); break;
-    case RL_COMPLEX128: add_elements<double>(p, dense.get(), memory, 2); break;
+    case RL_FLOAT32:
+      add_elements<float>(p, dense.get(), memory, 1);
+      break;
+    case RL_FLOAT64:
+      add_elements<double>(p, dense.get(), memory, 1);
+      break;
+    case RL_COMPLEX64:
+      add_elements<float>(p, dense.get(), memory, 2);
+      break;
+    case RL_COMPLEX128:
+      add_elements<double>(p, dense.get(), memory, 2);
+      break;
     default:
       throw_error(ErrorKind::NotImplemented, "_geometry_scatter: expected a floating point or complex dtype, got %s",
                   dtype_name(source->dtype()));
@@ -135,7 +145,9 @@ struct Places {
         meta(c.tensor(0)->is_meta()) {}
 };
 
-void put(const Flat& flat, const Place& p, const Tensor* source) { copy_into(flat.at(p, source->dtype()).get(), source); }
+void put(const Flat& flat, const Place& p, const Tensor* source) {
+  copy_into(flat.at(p, source->dtype()).get(), source);
+}
 
 }  // namespace
 
@@ -174,8 +186,10 @@ RL_OP(_geometry_scatter) {
     return;
   }
   Flat flat(p.low, p.high, true);
-  if (overlap) add_overlapping(flat, p.view, self);
-  else put(flat, p.view, self);
+  if (overlap)
+    add_overlapping(flat, p.view, self);
+  else
+    put(flat, p.view, self);
   copy_into(out, flat.at(p.base, dtype).get());
 }
 
@@ -189,8 +203,10 @@ RL_OP(_geometry_replace) {
   Flat flat(p.low, p.high, true);
   put(flat, p.base, self);
   TensorRef view = flat.at(p.view, dtype);
-  if (source) copy_into(view.get(), source);
-  else fill_value(view.get(), Value::of(0.0));
+  if (source)
+    copy_into(view.get(), source);
+  else
+    fill_value(view.get(), Value::of(0.0));
   copy_into(out, flat.at(p.base, self->dtype()).get());
 }
 

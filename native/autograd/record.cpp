@@ -35,9 +35,10 @@ uint32_t arguments_needing_grad(const Op& op, const Value* args) {
 namespace {
 
 [[gnu::noinline]] [[noreturn]] void refuse_inference() {
-  throw_error(ErrorKind::Runtime,
-              "Inference tensors cannot be saved for backward. Make a clone of the tensor outside inference_mode to use it "
-              "in computation that autograd records, or use no_grad instead of inference_mode");
+  throw_error(
+      ErrorKind::Runtime,
+      "Inference tensors cannot be saved for backward. Make a clone of the tensor outside inference_mode to use it "
+      "in computation that autograd records, or use no_grad instead of inference_mode");
 }
 
 int64_t* ints_for(Node* n, uint32_t count) {
@@ -61,8 +62,12 @@ void save_value(Node* n, Saved& s, const Value& v) {
   s.is_output = s.packed = s.freed = false;
   s.version = 0;
   switch (v.tag) {
-    case Tag::Tensor: save_tensor(n, s, v.tensor, false, 0); break;
-    case Tag::IntList: save_ints(n, s.value, v.ints, v.size); break;
+    case Tag::Tensor:
+      save_tensor(n, s, v.tensor, false, 0);
+      break;
+    case Tag::IntList:
+      save_ints(n, s.value, v.ints, v.size);
+      break;
     case Tag::DoubleList: {
       auto* p = static_cast<double*>(PyMem_Malloc(sizeof(double) * (v.size + 1)));
       if (!p) throw std::bad_alloc();
@@ -89,7 +94,8 @@ void save_value(Node* n, Saved& s, const Value& v) {
       Py_INCREF(v.object);
       s.value = v;
       break;
-    default: s.value = v;
+    default:
+      s.value = v;
   }
 }
 
@@ -109,24 +115,39 @@ void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
   s.is_output = s.packed = s.freed = false;
   s.version = 0;
   switch (source.kind) {
-    case SourceKind::Argument: save_value(n, s, v); break;
+    case SourceKind::Argument:
+      save_value(n, s, v);
+      break;
     case SourceKind::Shape:
-      if (v.tag == Tag::Tensor) save_ints(n, s.value, v.tensor->shape(), static_cast<uint32_t>(v.tensor->ndim()));
-      else if (v.is_none()) s.value = Value::none();
-      else s.value = Value::of_ints(n->arena, 0);  // a number has the shape ()
+      if (v.tag == Tag::Tensor)
+        save_ints(n, s.value, v.tensor->shape(), static_cast<uint32_t>(v.tensor->ndim()));
+      else if (v.is_none())
+        s.value = Value::none();
+      else
+        s.value = Value::of_ints(n->arena, 0);  // a number has the shape ()
       break;
-    case SourceKind::Shapes: save_shapes(s, v); break;
+    case SourceKind::Shapes:
+      save_shapes(s, v);
+      break;
     case SourceKind::Strides:
-      if (v.tag == Tag::Tensor) save_ints(n, s.value, v.tensor->strides(), static_cast<uint32_t>(v.tensor->ndim()));
-      else s.value = Value::none();
+      if (v.tag == Tag::Tensor)
+        save_ints(n, s.value, v.tensor->strides(), static_cast<uint32_t>(v.tensor->ndim()));
+      else
+        s.value = Value::none();
       break;
-    case SourceKind::Offset: s.value = v.tag == Tag::Tensor ? Value::of(v.tensor->offset()) : Value::none(); break;
+    case SourceKind::Offset:
+      s.value = v.tag == Tag::Tensor ? Value::of(v.tensor->offset()) : Value::none();
+      break;
     case SourceKind::DType:
-      if (v.tag == Tag::Tensor) s.value = Value::of(v.tensor->dtype());
-      else if (v.tag == Tag::TensorList && v.size) s.value = Value::of(v.tensors[0]->dtype());
-      else s.value = Value::none();
+      if (v.tag == Tag::Tensor)
+        s.value = Value::of(v.tensor->dtype());
+      else if (v.tag == Tag::TensorList && v.size)
+        s.value = Value::of(v.tensors[0]->dtype());
+      else
+        s.value = Value::none();
       break;
-    default: s.value = Value::none();
+    default:
+      s.value = Value::none();
   }
 }
 
@@ -172,24 +193,26 @@ void save_tensor(Node* n, Saved& s, Tensor* t, bool is_output, uint32_t output_i
 namespace {
 
 [[gnu::noinline]] [[noreturn]] void throw_modified(Node* n, const Tensor* t, uint32_t saved, uint32_t now) {
-  std::string line = line_text(n);
-  throw_error(ErrorKind::Runtime,
-              "one of the variables needed for gradient computation has been modified by an inplace operation: a %s tensor of "
-              "shape %s, saved by %s, is at version %u; expected version %u instead.%s\n"
-              "  Hint: use the out-of-place form of the operation that wrote into it (x = x.mul(2), not x.mul_(2)), or write "
-              "into a clone().",
-              dtype_name(t->dtype()), shape_text(t).c_str(), node_name(n).c_str(), now, saved, line.c_str());
+  std::string line = line_text(n) + writer_text(t, saved);
+  throw_error(
+      ErrorKind::Runtime,
+      "one of the variables needed for gradient computation has been modified by an inplace operation: a %s tensor of "
+      "shape %s, saved by %s, is at version %u; expected version %u instead.%s\n"
+      "  Hint: use the out-of-place form of the operation that wrote into it (x = x.mul(2), not x.mul_(2)), or write "
+      "into a clone().",
+      dtype_name(t->dtype()), shape_text(t).c_str(), node_name(n).c_str(), now, saved, line.c_str());
 }
 
 }  // namespace
 
 void throw_released(Node* n) {
   std::string line = line_text(n);
-  throw_error(ErrorKind::Runtime,
-              "Trying to backward through the graph a second time (or to read saved tensors after they were freed). The values "
-              "that %s saved were freed by the first backward() or autograd.grad(); pass retain_graph=True to the first if you "
-              "need the graph again.%s",
-              node_name(n).c_str(), line.c_str());
+  throw_error(
+      ErrorKind::Runtime,
+      "Trying to backward through the graph a second time (or to read saved tensors after they were freed). The values "
+      "that %s saved were freed by the first backward() or autograd.grad(); pass retain_graph=True to the first if you "
+      "need the graph again.%s",
+      node_name(n).c_str(), line.c_str());
 }
 
 Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
@@ -255,7 +278,6 @@ Node* record_begin(const Op& op, const Value* args, uint32_t mask, bool inplace)
                           op.result_count);
   Node* n = node.get();
   n->op = &op;
-  n->inplace = inplace;
   n->save_mask = save;
   capture_line(n);
 
@@ -368,10 +390,17 @@ void record_end(Node* n, const Op& op, const Value*, Value* results, bool inplac
     }
   } else {
     for (uint32_t i = 0; i < op.result_count; i++) {
-      if (results[i].tag != Tag::Tensor) no_result(n, i);
-      else if (inplace && i == 0) { set_output_info(n, 0, results[0].tensor); rebase_history(results[0].tensor, n, self_edge); }
-      else if (op.result_mask >> i & 1) link_result(n, results[i].tensor, i);
-      else { set_output_info(n, i, results[i].tensor); n->outputs[i].differentiable = false; }
+      if (results[i].tag != Tag::Tensor)
+        no_result(n, i);
+      else if (inplace && i == 0) {
+        set_output_info(n, 0, results[0].tensor);
+        rebase_history(results[0].tensor, n, self_edge);
+      } else if (op.result_mask >> i & 1)
+        link_result(n, results[i].tensor, i);
+      else {
+        set_output_info(n, i, results[i].tensor);
+        n->outputs[i].differentiable = false;
+      }
       n->output_count = i + 1;
     }
   }

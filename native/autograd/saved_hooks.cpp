@@ -72,7 +72,8 @@ PyMethodDef functions[] = {{"_push_saved_tensors_hooks", push, METH_VARARGS, nul
 
 }  // namespace
 
-// The saved value is a tuple (packed, unpack, node or None, output number): what unpack returns gets that place in the graph.
+// The saved value is a tuple (packed, unpack, node or None, output number): what unpack returns gets that place in the
+// graph.
 void pack_saved(Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
   Pair hooks = stack.back();
   Py pack = Py::share(hooks.pack), unpack = Py::share(hooks.unpack);
@@ -87,7 +88,9 @@ void pack_saved(Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
     } restore{depth};
     packed = Py(need(PyObject_CallOneArg(pack.get(), alias->object())));
   }
-  RL_CHECK(t->version() == version, Runtime, "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place operations");
+  RL_CHECK(t->version() == version, Runtime,
+           "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
+           "be modified by in-place operations");
   Edge link = is_output ? Edge{nullptr, 0} : gradient_edge(t);
   NodeRef node = NodeRef::own(link.node);
   Py tuple(need(Py_BuildValue("(OOOI)", packed.get(), unpack.get(), node ? node->object() : Py_None, link.index)));
@@ -107,7 +110,8 @@ TensorRef unpack_packed(Node* n, const Saved& s) {
            Py_TYPE(result.get())->tp_name);
   PyObject* o = PyTuple_GET_ITEM(tuple.get(), 2);
   Node* source = s.is_output ? n : o != Py_None ? reinterpret_cast<Node*>(o) : nullptr;
-  uint32_t index = s.is_output ? s.output_index : static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple.get(), 3)));
+  uint32_t index =
+      s.is_output ? s.output_index : static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple.get(), 3)));
   TensorRef copy = shallow_copy(t);
   NodeRef view;
   if (source == n && n->owner) {

@@ -29,7 +29,9 @@ _PyInterpreterFrame* current_frame() {
 using FramePointer = _PyInterpreterFrame*;
 FramePointer previous(FramePointer f) { return reinterpret_cast<FrameHead*>(f)->previous; }
 PyObject* code_of(FramePointer f) { return PyUnstable_InterpreterFrame_GetCode(f); }  // new reference
-uint32_t instruction_of(FramePointer f, PyObject*) { return static_cast<uint32_t>(PyUnstable_InterpreterFrame_GetLasti(f)); }
+uint32_t instruction_of(FramePointer f, PyObject*) {
+  return static_cast<uint32_t>(PyUnstable_InterpreterFrame_GetLasti(f));
+}
 #elif !defined(RL_FRAMES_BY_API) && PY_VERSION_HEX >= 0x030B0000
 // Python 3.11 has no API for frames without frame objects: this is the start of its _PyInterpreterFrame.
 struct FrameLayout {
@@ -40,7 +42,9 @@ struct FrameLayout {
   const char* last_instruction;
 };
 using FramePointer = FrameLayout*;
-inline FramePointer current_frame() { return reinterpret_cast<FramePointer>(_PyThreadState_UncheckedGet()->cframe->current_frame); }
+inline FramePointer current_frame() {
+  return reinterpret_cast<FramePointer>(_PyThreadState_UncheckedGet()->cframe->current_frame);
+}
 inline FramePointer previous(FramePointer f) { return f->previous; }
 inline PyObject* code_of(FramePointer f) {
   Py_XINCREF(f->code);
@@ -112,29 +116,27 @@ inline bool is_internal(PyObject* code) {
 
 }  // namespace
 
-void capture_line(Node* n) {
+namespace {
+
+// The innermost frame outside the package: a new reference to its code (or nullptr), and the instruction.
+inline PyObject* capture(uint32_t& instruction) {
   FramePointer frame = current_frame();
   for (int depth = 0; frame && depth < 64; depth++, frame = previous(frame)) {
     PyObject* code = code_of(frame);
     if (RL_UNLIKELY(!code)) continue;
     if (RL_LIKELY(!is_internal(code))) {
-      n->code = code;
-      n->instruction = instruction_of(frame, code);
-      return;
+      instruction = instruction_of(frame, code);
+      return code;
     }
     Py_DECREF(code);
   }
+  return nullptr;
 }
 
-bool line_of(Node* n, std::string& file, int& line, std::string& function) {
-  if (!n->code) return false;
-  auto* code = reinterpret_cast<PyCodeObject*>(n->code);
-#if PY_VERSION_HEX >= 0x030B0000
-  int offset = static_cast<int>(n->instruction);
-#else
-  int offset = static_cast<int>(n->instruction / 2 * 2);
-#endif
-  line = PyCode_Addr2Line(code, offset);
+bool resolve(PyObject* code_object, uint32_t instruction, std::string& file, int& line, std::string& function) {
+  if (!code_object) return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(code_object);
+  line = PyCode_Addr2Line(code, static_cast<int>(instruction));
   const char* name = PyUnicode_AsUTF8(code->co_filename);
   file = name ? name : "?";
 #if PY_VERSION_HEX >= 0x030B0000
@@ -147,12 +149,9 @@ bool line_of(Node* n, std::string& file, int& line, std::string& function) {
   return line > 0;
 }
 
-std::string line_text(Node* n) {
-  std::string file, function;
-  int line = 0;
-  if (!line_of(n, file, line, function)) return "";
-  std::string text = "\n  " + node_name(n) + " was recorded at " + file + ":" + std::to_string(line) + ", in " + function;
-  // The text of the line, where the file is at hand.
+// "file:12, in f", and the text of the line where the file is at hand.
+std::string place_text(const std::string& file, int line, const std::string& function) {
+  std::string text = file + ":" + std::to_string(line) + ", in " + function;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   Py module(PyImport_ImportModule("linecache"));
@@ -165,6 +164,56 @@ std::string line_text(Node* n) {
   }
   PyErr_Restore(type, value, trace);
   return text;
+}
+
+// The last in-place writes. A write to memory that a live tensor shares is newer than any to memory that was there
+// before, so the newest entry that fits is the right one.
+struct Write {
+  const Storage* storage;
+  const Op* op;
+  PyObject* code;
+  uint32_t version, instruction;
+};
+constexpr size_t kWrites = 256;
+Write writes[kWrites];
+size_t write_count = 0;
+
+}  // namespace
+
+void capture_line(Node* n) { n->code = capture(n->instruction); }
+
+void remember_write(const Tensor* t, const Op& op) {
+  Write& w = writes[write_count++ % kWrites];
+  PyObject* old = w.code;
+  w.storage = t->storage;
+  w.version = t->storage->version;
+  w.op = &op;
+  w.code = capture(w.instruction);
+  Py_XDECREF(old);
+}
+
+std::string writer_text(const Tensor* t, uint32_t version) {
+  for (size_t back = 1; back <= kWrites && back <= write_count; back++) {
+    const Write& w = writes[(write_count - back) % kWrites];
+    if (w.storage != t->storage || w.version != version) continue;
+    std::string file, function, name = w.op->name;
+    int line = 0;
+    if (!resolve(w.code, w.instruction, file, line, function)) return "";
+    if (name.back() != '_') name += "_";
+    return "\n  it was overwritten by " + name + " at " + place_text(file, line, function);
+  }
+  return "";
+}
+
+bool line_of(Node* n, std::string& file, int& line, std::string& function) {
+  return resolve(n->code, n->instruction, file, line, function);
+}
+
+std::string line_text(Node* n) {
+  std::string file, function;
+  int line = 0;
+  if (!line_of(n, file, line, function)) return "";
+  return "\n  " + node_name(n) + " was recorded at " + place_text(file, line, function);
 }
 
 }  // namespace rl

@@ -14,7 +14,8 @@ PyObject* get_grad(PyObject* self, void*) {
   Tensor* t = tensor_of(self);
   if (RL_UNLIKELY(!t->grad && t->grad_fn && !t->retains_grad) &&
       PyErr_WarnEx(PyExc_UserWarning,
-                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Backward does not fill it in; call "
+                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Backward does not "
+                   "fill it in; call "
                    ".retain_grad() on the tensor first if you want it",
                    1) < 0)
     return nullptr;
@@ -25,17 +26,21 @@ void assign_grad(Tensor* t, PyObject* value) {
   Tensor* grad = nullptr;
   if (value && value != Py_None) {
     grad = as_tensor(value);
-    RL_CHECK(grad, Type, "assigned grad expected to be a Tensor or None but got grad of type %s", Py_TYPE(value)->tp_name);
+    RL_CHECK(grad, Type, "assigned grad expected to be a Tensor or None but got grad of type %s",
+             Py_TYPE(value)->tp_name);
     RL_CHECK(grad != t, Runtime, "can't assign Variable as its own grad");
     RL_CHECK(grad->dtype() == t->dtype(), Runtime,
-             "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. The gradient must have the tensor's dtype",
+             "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. The gradient must have the "
+             "tensor's dtype",
              dtype_name(grad->dtype()), dtype_name(t->dtype()));
     RL_CHECK(grad->device() == t->device(), Runtime,
-             "attempting to assign a gradient on device '%s' to a tensor on device '%s'. Please ensure that the gradient and the "
+             "attempting to assign a gradient on device '%s' to a tensor on device '%s'. Please ensure that the "
+             "gradient and the "
              "tensor are on the same device",
              device_name(grad->desc.device), device_name(t->desc.device));
     RL_CHECK(same_shape(grad, t), Runtime,
-             "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the gradient and the "
+             "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the gradient "
+             "and the "
              "tensor are the same size",
              shape_text(grad).c_str(), shape_text(t).c_str());
     retain(grad);
@@ -43,7 +48,8 @@ void assign_grad(Tensor* t, PyObject* value) {
   if (Tensor* old = std::exchange(t->grad, grad)) release(old);
 }
 
-template <class F> int guarded_set(F f) noexcept {
+template <class F>
+int guarded_set(F f) noexcept {
   try {
     f();
     return 0;
@@ -91,12 +97,15 @@ void switch_requires_grad(Tensor* t, bool on) {
 
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded_set([&] {
-    RL_CHECK(value && PyBool_Check(value), Runtime, "requires_grad must be a bool, got %s", value ? Py_TYPE(value)->tp_name : "del");
+    RL_CHECK(value && PyBool_Check(value), Runtime, "requires_grad must be a bool, got %s",
+             value ? Py_TYPE(value)->tp_name : "del");
     Tensor* t = tensor_of(self);
     bool on = value == Py_True;
     RL_CHECK(!grad_fn_of(t), Runtime, "you can only change requires_grad flags of leaf variables.%s",
-             on ? "" : " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad "
-                       "= var.detach().");
+             on ? ""
+                : " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+                  "var_no_grad "
+                  "= var.detach().");
     switch_requires_grad(t, on);
   });
 }
@@ -150,15 +159,32 @@ int set_backward_hooks(PyObject* self, PyObject* value, void*) {
 
 // ---------------------------------------------------------------- methods
 
-PyObject* requires_grad_method(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"requires_grad", nullptr};
-  int on = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char**>(keys), &on)) return nullptr;
+// True when a subclass or a mode wants to see the call; `result` is then what it made of it.
+inline bool overridden(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names,
+                       PyObject*& result) {
+  if (RL_LIKELY(!(classify(self) & kHasOverride) && !thread_state.mode_depth) || thread_state.overrides_disabled)
+    return false;
+  PyObject* callable = method_object(name);
+  if (!callable) return false;
+  result = call_override(callable, self, args, count, names);
+  return true;
+}
+
+PyObject* requires_grad_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject* result;
+  if (overridden("requires_grad_", self, args, count, names, result)) return result;
   return guarded([&]() -> PyObject* {
+    Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
+    RL_CHECK(count + keywords <= 1 &&
+                 (!keywords || !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "requires_grad")),
+             Type, "requires_grad_() takes one argument, 'requires_grad'");
+    int on = count + keywords ? PyObject_IsTrue(args[0]) : 1;
+    if (on < 0) throw PythonError();
     Tensor* t = tensor_of(self);
     bool leaf = !grad_fn_of(t);
     RL_CHECK(leaf || on, Runtime,
-             "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
+             "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+             "subgraph that "
              "doesn't require differentiation use var_no_grad = var.detach().");
     if (leaf) switch_requires_grad(t, on);
     return Py_NewRef(self);
@@ -166,6 +192,8 @@ PyObject* requires_grad_method(PyObject* self, PyObject* args, PyObject* kwargs)
 }
 
 PyObject* retain_grad(PyObject* self, PyObject*) {
+  PyObject* result;
+  if (overridden("retain_grad", self, nullptr, 0, nullptr, result)) return result;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     RL_CHECK(needs_grad(t), Runtime, "can't retain_grad on Tensor that has requires_grad=False");
@@ -179,6 +207,8 @@ PyObject* retain_grad(PyObject* self, PyObject*) {
 }
 
 PyObject* register_hook(PyObject* self, PyObject* hook) {
+  PyObject* result;
+  if (overridden("register_hook", self, &hook, 1, nullptr, result)) return result;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     RL_CHECK(needs_grad(t), Runtime, "cannot register a hook on a tensor that doesn't require gradient");
@@ -187,6 +217,8 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
 }
 
 PyObject* register_post_accumulate_grad_hook(PyObject* self, PyObject* hook) {
+  PyObject* result;
+  if (overridden("register_post_accumulate_grad_hook", self, &hook, 1, nullptr, result)) return result;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     RL_CHECK(needs_grad(t), Runtime, "cannot register a hook on a tensor that doesn't require gradient");
@@ -196,10 +228,14 @@ PyObject* register_post_accumulate_grad_hook(PyObject* self, PyObject* hook) {
 }
 
 PyObject* detach(PyObject* self, PyObject*) {
+  PyObject* result;
+  if (overridden("detach", self, nullptr, 0, nullptr, result)) return result;
   return guarded([&]() -> PyObject* { return shallow_copy(tensor_of(self)).take()->object(); });
 }
 
 PyObject* detach_inplace(PyObject* self, PyObject*) {
+  PyObject* result;
+  if (overridden("detach_", self, nullptr, 0, nullptr, result)) return result;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     RL_CHECK(!t->base, Runtime, "Can't detach views in-place. Use detach() instead (shape %s)", shape_text(t).c_str());
@@ -229,7 +265,8 @@ std::vector<Edge> accumulation_targets(PyObject* inputs) {
   auto add = [&](PyObject* o) {
     Tensor* t = as_tensor(o);
     RL_CHECK(t, Type, "backward: inputs must be tensors or a sequence of tensors, got %s", Py_TYPE(o)->tp_name);
-    RL_CHECK(needs_grad(t), Runtime, "One of the differentiated Tensors given as 'inputs' to backward does not require grad (shape %s)",
+    RL_CHECK(needs_grad(t), Runtime,
+             "One of the differentiated Tensors given as 'inputs' to backward does not require grad (shape %s)",
              shape_text(t).c_str());
     if (grad_fn_of(t)) Py(need(retain_grad(o, nullptr)));
     edges.push_back(gradient_edge(t));
@@ -259,12 +296,13 @@ void add_root(EdgeList& roots, std::vector<TensorRef>& grads, PyObject* root, Py
   Tensor* t = as_tensor(root);
   if (!t) {  // autograd.graph.GradientEdge: (node, output_nr)
     RL_CHECK(PyTuple_Check(root) && PyTuple_GET_SIZE(root) >= 2 && is_node(PyTuple_GET_ITEM(root, 0)), Type,
-             "element %zu of tensors to differentiate must be a Tensor or a GradientEdge, got %s", index, Py_TYPE(root)->tp_name);
+             "element %zu of tensors to differentiate must be a Tensor or a GradientEdge, got %s", index,
+             Py_TYPE(root)->tp_name);
     auto* n = reinterpret_cast<Node*>(PyTuple_GET_ITEM(root, 0));
     long output = PyLong_AsLong(PyTuple_GET_ITEM(root, 1));
     if (output == -1 && PyErr_Occurred()) throw PythonError();
-    RL_CHECK(output >= 0 && static_cast<uint32_t>(output) < n->output_count, Index, "GradientEdge: the node %s has %u outputs, got %ld",
-             node_name(n).c_str(), n->output_count, output);
+    RL_CHECK(output >= 0 && static_cast<uint32_t>(output) < n->output_count, Index,
+             "GradientEdge: the node %s has %u outputs, got %ld", node_name(n).c_str(), n->output_count, output);
     Tensor* g = as_tensor(grad);
     RL_CHECK(g, Runtime, "a GradientEdge needs a gradient of its own");
     retain(n);
@@ -290,6 +328,8 @@ void add_root(EdgeList& roots, std::vector<TensorRef>& grads, PyObject* root, Py
 
 PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   static const char* const keys[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+  PyObject* result;
+  if (overridden("backward", self, args, count, names, result)) return result;
   return guarded([&]() -> PyObject* {
     PyObject* values[4] = {};
     RL_CHECK(count <= 4, Type, "backward() takes at most 4 arguments, got %zd", count);
@@ -297,7 +337,8 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
       int i = 0;
       while (i < 4 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), keys[i])) i++;
-      RL_CHECK(i < 4, Type, "backward() got an unexpected keyword argument '%s'", PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)));
+      RL_CHECK(i < 4, Type, "backward() got an unexpected keyword argument '%s'",
+               PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)));
       RL_CHECK(!values[i], Type, "backward() got multiple values for argument '%s'", keys[i]);
       values[i] = args[count + k];
     }
@@ -328,8 +369,8 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
 PyObject* run_backward_function(PyObject*, PyObject* args) {
   PyObject *tensors, *grad_tensors, *inputs;
   int keep, create, accumulate, allow_unused;
-  if (!PyArg_ParseTuple(args, "O!O!ppOpp:_run_backward", &PyTuple_Type, &tensors, &PyTuple_Type, &grad_tensors, &keep, &create,
-                        &inputs, &accumulate, &allow_unused))
+  if (!PyArg_ParseTuple(args, "O!O!ppOpp:_run_backward", &PyTuple_Type, &tensors, &PyTuple_Type, &grad_tensors, &keep,
+                        &create, &inputs, &accumulate, &allow_unused))
     return nullptr;
   return guarded([&]() -> PyObject* {
     Py_ssize_t count = PyTuple_GET_SIZE(tensors);
@@ -372,12 +413,13 @@ PyObject* run_backward_function(PyObject*, PyObject* args) {
     }
     for (Py_ssize_t i = 0; i < count; i++)
       add_root(roots, grads, PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grad_tensors, i), static_cast<size_t>(i));
-    std::vector<TensorRef> results = run_backward(roots.edges.data(), grads.data(), grads.size(),
-                                                  selective ? &targets.edges : nullptr, options);
+    std::vector<TensorRef> results =
+        run_backward(roots.edges.data(), grads.data(), grads.size(), selective ? &targets.edges : nullptr, options);
     Py tuple(need(PyTuple_New(static_cast<Py_ssize_t>(results.size()))));
     for (size_t i = 0; i < results.size(); i++) {
       RL_CHECK(results[i] || allow_unused, Runtime,
-               "The differentiated Tensor at index %zu appears to not have been used in the graph. Set allow_unused=True if this is "
+               "The differentiated Tensor at index %zu appears to not have been used in the graph. Set "
+               "allow_unused=True if this is "
                "the desired behavior.",
                i);
       PyObject* o = results[i] ? results[i].take()->object() : Py_NewRef(Py_None);
@@ -392,7 +434,8 @@ PyObject* gradient_edge_function(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = as_tensor(o);
     RL_CHECK(t, Type, "get_gradient_edge: expected a Tensor, got %s", Py_TYPE(o)->tp_name);
-    RL_CHECK(needs_grad(t), Runtime, "It is not possible to get the gradient edge of a Tensor that does not require gradients");
+    RL_CHECK(needs_grad(t), Runtime,
+             "It is not possible to get the gradient edge of a Tensor that does not require gradients");
     EdgeList owner;
     owner.edges.push_back(gradient_edge(t));
     return Py_BuildValue("(OI)", owner.edges[0].node->object(), owner.edges[0].index);
@@ -438,7 +481,10 @@ PyMethodDef functions[] = {{"_formulas", formulas, METH_VARARGS, nullptr},
                            {"_overloads", overloads, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
-template <class F> PyCFunction method(F f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+template <class F>
+PyCFunction method(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
 
 }  // namespace
 
@@ -457,15 +503,17 @@ PyMethodDef autograd_tensor_methods[] = {
     {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
      "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
      "Adds the gradients of this tensor to the grad of the leaves. A scalar needs no `gradient`.\n\n"
-     "Example::\n\n    >>> x = rushlight.ones(3, requires_grad=True)\n    >>> (x * x).sum().backward()\n    >>> x.grad\n"
+     "Example::\n\n    >>> x = rushlight.ones(3, requires_grad=True)\n    >>> (x * x).sum().backward()\n    >>> "
+     "x.grad\n"
      "    tensor([2., 2., 2.])"},
     {"register_hook", register_hook, METH_O,
-     "Calls hook(grad) when the gradient of this tensor is known; a tensor that it returns replaces the gradient. Returns a handle "
+     "Calls hook(grad) when the gradient of this tensor is known; a tensor that it returns replaces the gradient. "
+     "Returns a handle "
      "whose remove() takes the hook away."},
     {"register_post_accumulate_grad_hook", register_post_accumulate_grad_hook, METH_O,
      "Calls hook(param) after the grad of this leaf was added to. Returns a handle."},
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is not a leaf in its grad."},
-    {"requires_grad_", method(requires_grad_method), METH_VARARGS | METH_KEYWORDS,
+    {"requires_grad_", method(requires_grad_method), METH_FASTCALL | METH_KEYWORDS,
      "requires_grad_(requires_grad=True)\n\nSwitches recording of operations on this leaf; returns it."},
     {"detach", detach, METH_NOARGS, "The same memory as a tensor that does not require grad."},
     {"detach_", detach_inplace, METH_NOARGS, "Makes this tensor a leaf that does not require grad; returns it."},
@@ -475,7 +523,10 @@ PyMethodDef autograd_tensor_methods[] = {
 bool engine_init(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
 
 int autograd_module_init(PyObject* module) {
-  return node_types_init(module) && grad_mode_init(module) && function_init(module) && saved_hooks_init(module) && engine_init(module) ? 0 : -1;
+  return node_types_init(module) && grad_mode_init(module) && function_init(module) && saved_hooks_init(module) &&
+                 engine_init(module)
+             ? 0
+             : -1;
 }
 
 }  // namespace rl

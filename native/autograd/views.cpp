@@ -14,7 +14,8 @@ std::string inplace_name(const Op& op) {
   return name.back() == '_' ? name : name + "_";
 }
 
-// Refuses what cannot be followed through this view. `indirect`: the base or another view of it was written, not the view.
+// Refuses what cannot be followed through this view. `indirect`: the base or another view of it was written, not the
+// view.
 [[gnu::noinline]] [[noreturn]] void refuse_creation(const Tensor* view, const char* op, bool indirect) {
   const char* what = indirect ? "its base or another view of its base has been modified in place with grad mode enabled"
                               : "is being modified in place with grad mode enabled";
@@ -22,25 +23,28 @@ std::string inplace_name(const Op& op) {
     case Creation::NoGrad:
     case Creation::Inference: {
       const char* mode = view->creation == Creation::NoGrad ? "no_grad" : "inference";
-      throw_error(ErrorKind::Runtime,
-                  "%s: a view was created in %s mode and %s. It is unclear whether the write should be recorded: put both the "
-                  "view and the write inside the %s block, or both outside (shape of the view %s)",
-                  op, mode, what, mode, shape_text(view).c_str());
+      throw_error(
+          ErrorKind::Runtime,
+          "%s: a view was created in %s mode and %s. It is unclear whether the write should be recorded: put both the "
+          "view and the write inside the %s block, or both outside (shape of the view %s)",
+          op, mode, what, mode, shape_text(view).c_str());
     }
     case Creation::MultiOutput: {
       std::string name = view->grad_fn ? node_name(view->grad_fn) : "a function";
-      throw_error(ErrorKind::Runtime,
-                  "%s: Output %d of %s is a view and %s. It comes from a function that returns multiple views, whose outputs "
-                  "may not be modified inplace. Use an out-of-place operation instead (shape of the view %s)",
-                  op, static_cast<int>(view->output_index), name.c_str(), indirect ? what : "is being modified inplace",
-                  shape_text(view).c_str());
+      throw_error(
+          ErrorKind::Runtime,
+          "%s: Output %d of %s is a view and %s. It comes from a function that returns multiple views, whose outputs "
+          "may not be modified inplace. Use an out-of-place operation instead (shape of the view %s)",
+          op, static_cast<int>(view->output_index), name.c_str(), indirect ? what : "is being modified inplace",
+          shape_text(view).c_str());
     }
     default: {
       std::string name = view->grad_fn ? node_name(view->grad_fn) : "a custom Function";
-      throw_error(ErrorKind::Runtime,
-                  "%s: Output %d of %s is a view and %s. It was created inside a custom Function (or an input was returned as "
-                  "is), whose backward would be bypassed. Clone the output of the custom Function instead",
-                  op, static_cast<int>(view->output_index), name.c_str(), indirect ? what : "is being modified inplace");
+      throw_error(
+          ErrorKind::Runtime,
+          "%s: Output %d of %s is a view and %s. It was created inside a custom Function (or an input was returned as "
+          "is), whose backward would be bypassed. Clone the output of the custom Function instead",
+          op, static_cast<int>(view->output_index), name.c_str(), indirect ? what : "is being modified inplace");
     }
   }
 }
@@ -102,9 +106,11 @@ NodeRef view_of_base(Node* copy_slices) {
 
 void check_inplace(Tensor* self, const Op& op, bool will_record) {
   RL_CHECK(!self->inference || thread_state.inference_mode, Runtime,
-           "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone of the tensor to get a "
+           "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone of the tensor to "
+           "get a "
            "normal one before the update (shape %s)",
            inplace_name(op).c_str(), shape_text(self).c_str());
+  remember_write(self, op);
   if (!thread_state.grad_mode) return;
   if (!will_record && !self->requires_grad) return;
   if (self->base) {
@@ -112,12 +118,14 @@ void check_inplace(Tensor* self, const Op& op, bool will_record) {
     Tensor* base = self->base;
     // (A leaf may itself be a view, of memory that does not require grad.)
     RL_CHECK(base->grad_fn || !needs_grad(self), Runtime,
-             "a view of a leaf Variable that requires grad is being used in an in-place operation. (%s on a view of shape %s of "
+             "a view of a leaf Variable that requires grad is being used in an in-place operation. (%s on a view of "
+             "shape %s of "
              "a leaf of shape %s; use no_grad() around it, or clone() the leaf first)",
              inplace_name(op).c_str(), shape_text(self).c_str(), shape_text(base).c_str());
   }
   RL_CHECK(!needs_grad(self) || self->grad_fn, Runtime,
-           "a leaf Variable that requires grad is being used in an in-place operation. (%s on a leaf of shape %s; use no_grad() "
+           "a leaf Variable that requires grad is being used in an in-place operation. (%s on a leaf of shape %s; use "
+           "no_grad() "
            "around it, or clone() the leaf first)",
            inplace_name(op).c_str(), shape_text(self).c_str());
 }
@@ -132,7 +140,8 @@ void rebase_history(Tensor* self, Node* fn, int self_edge) {
   NodeRef n = node_new(NodeKind::CopySlices, &CopySlicesType, 1 + others, 0, 1);
   capture_line(n.get());
   retain(fn);
-  n->slices = new SlicesPayload{geometry_of(base), geometry_of(self), base->dtype(), self->dtype(), fn, nullptr, self_edge};
+  n->slices =
+      new SlicesPayload{geometry_of(base), geometry_of(self), base->dtype(), self->dtype(), fn, nullptr, self_edge};
   fn->owner = n.get();
   n->edges[0] = gradient_edge(base);
   n->edge_count = 1;
@@ -173,14 +182,14 @@ namespace {
 
 TensorRef gather(Tensor* grad, const Geometry& base, const Geometry& view, DType dtype) {
   static const Op& op = find_op("_geometry_gather");
-  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset), Value::of(view.shape),
-                   Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
+                   Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
 }
 
 TensorRef scatter(Tensor* grad, const Geometry& base, const Geometry& view, DType dtype) {
   static const Op& op = find_op("_geometry_scatter");
-  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset), Value::of(view.shape),
-                   Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
+                   Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
 }
 
 TensorRef replace(Tensor* grad, const Value& source, const Geometry& base, const Geometry& view, DType dtype) {
@@ -204,7 +213,8 @@ void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* n
   std::unique_ptr<bool[]> wanted(new bool[fn->edge_count + 1]);
   std::unique_ptr<Tensor*[]> parts(new Tensor*[fn->edge_count + 1]());
   uint32_t edge = 1;
-  for (uint32_t i = 0; i < fn->edge_count; i++) wanted[i] = static_cast<int>(i) == s.self_edge ? needed[0] : needed[edge++];
+  for (uint32_t i = 0; i < fn->edge_count; i++)
+    wanted[i] = static_cast<int>(i) == s.self_edge ? needed[0] : needed[edge++];
   Tensor* incoming[kMaxResults] = {slice.get()};
   struct Cleanup {
     Tensor** parts;

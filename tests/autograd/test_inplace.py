@@ -82,13 +82,19 @@ def test_data_has_a_version_of_its_own(torch):
 def test_error_names_the_lines_and_shapes(rl):
     x = rl.ones(3, requires_grad=True)
     y = x.sigmoid()  # saved here
-    y.mul_(2)
+    y.mul_(2)  # written here
     with pytest.raises(RuntimeError) as info:
         y.sum().backward()
     text = str(info.value)
     assert "one of the variables needed for gradient computation has been modified by an inplace operation" in text
     assert "float32 tensor of shape [3], saved by SigmoidBackward0, is at version 1; expected version 0" in text
     assert "y = x.sigmoid()  # saved here" in text
+    assert "overwritten by mul_ at" in text
+    assert "y.mul_(2)  # written here" in text
+    y = x.exp()
+    y[1:] = 0  # and here
+    with pytest.raises(RuntimeError, match=r"(?s)overwritten by copy_ at .*y\[1:\] = 0  # and here"):
+        y.sum().backward()
     assert "out-of-place" in text
 
 
@@ -340,3 +346,34 @@ def test_out_arguments(torch):
     with torch.no_grad():
         torch.add(torch.ones(3), 1, out=x)
     assert x.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_views_in_place(torch):
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    y = x * 2
+    before = y.grad_fn
+    y.t_()
+    assert tuple(y.shape) == (3, 2)
+    assert y.grad_fn is not before
+    (y * torch.tensor([[1.0], [10.0], [100.0]])).sum().backward()
+    assert x.grad.tolist() == [[2.0, 20.0, 200.0]] * 2
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.t_()
+
+
+def test_as_strided(torch):
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True)
+    y = x * 1
+    v = y.as_strided((2, 3), (1, 1), 1)  # its elements overlap
+    w = v * torch.tensor([[1.0, 10.0, 100.0], [1000.0, 10000.0, 100000.0]])
+    y.mul_(3)  # the view's node keeps no values
+    w.sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 1010.0, 10100.0, 100000.0]
+
+
+def test_many_outputs(torch):
+    x = torch.ones(70_000, requires_grad=True)
+    last = x.unbind()[69_999]
+    assert last.output_nr == 69_999
+    (last * 3).backward()
+    assert x.grad[69_999].item() == 3.0 and x.grad.sum().item() == 3.0
