@@ -92,6 +92,32 @@ bool any_hooks(PyObject* self) {
   PyErr_Restore(type, error, trace);
 }
 
+// The plain function that is `forward` of a class, borrowed, or nullptr when it is something else. Remembered by class and
+// version tag, which changes when the class or a base is modified.
+PyObject* forward_function(PyTypeObject* type) {
+  struct Entry {
+    PyTypeObject* type;
+    unsigned version;
+    PyObject* function;
+  };
+  static Entry cache[256];
+#if PY_VERSION_HEX < 0x030D0000
+  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return nullptr;
+#endif
+  unsigned version = type->tp_version_tag;
+  if (!version) return nullptr;
+  Entry& e = cache[(reinterpret_cast<uintptr_t>(type) >> 5) & 255];
+  if (RL_LIKELY(e.type == type && e.version == version)) return e.function;
+  PyObject* found = nullptr;
+  for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    found = base->tp_dict ? PyDict_GetItemWithError(base->tp_dict, str_forward) : nullptr;
+    if (!found && PyErr_Occurred()) PyErr_Clear();
+  }
+  e = {type, version, found && PyFunction_Check(found) ? found : nullptr};
+  return e.function;
+}
+
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* name = str_forward;
   bool hooks = any_hooks(self);
@@ -102,7 +128,14 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject* stack[8];
     stack[1] = self;
     for (Py_ssize_t i = 0; i < n; i++) stack[i + 2] = PyTuple_GET_ITEM(args, i);
-    result = PyObject_VectorcallMethod(name, stack + 1, static_cast<size_t>(n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    size_t count = static_cast<size_t>(n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    PyObject* function = hooks ? nullptr : forward_function(Py_TYPE(self));
+    // the ordinary case needs no bound method; an instance may have a forward of its own, though
+    if (RL_LIKELY(function && !PyDict_GetItemWithError(dict_of(self), str_forward) && !PyErr_Occurred())) {
+      result = PyObject_Vectorcall(function, stack + 1, count, nullptr);
+    } else {
+      result = PyObject_VectorcallMethod(name, stack + 1, count, nullptr);
+    }
   } else {
     PyObject* method = PyObject_GetAttr(self, name);
     if (!method) return nullptr;
