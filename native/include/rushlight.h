@@ -108,6 +108,7 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #include "rushlight/loss.h"
 #include "rushlight/matmul.h"
 #include "rushlight/norm.h"
+#include "rushlight/optimizer.h"
 #include "rushlight/pool.h"
 #include "rushlight/random.h"
 #include "rushlight/reduce.h"

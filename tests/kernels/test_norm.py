@@ -8,6 +8,8 @@ pytest.importorskip("torch")
 
 from kernel_ctypes import KernelError, call, layouts, torch, with_threads  # noqa: E402
 
+torch.set_num_threads(1)
+
 F = torch.nn.functional
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 TOLERANCE = {torch.float16: 3e-3, torch.bfloat16: 2e-2, torch.float32: 3e-6, torch.float64: 1e-12}

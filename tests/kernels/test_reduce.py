@@ -11,6 +11,8 @@ pytest.importorskip("torch")
 
 from kernel_ctypes import DTYPES, REAL, KernelError, call, describe, layouts, sample, torch, with_threads  # noqa: E402
 
+torch.set_num_threads(1)
+
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 COMPLEX = [torch.complex64, torch.complex128]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]

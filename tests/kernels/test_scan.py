@@ -10,6 +10,8 @@ pytest.importorskip("torch")
 
 from kernel_ctypes import DTYPES, REAL, KernelError, call, describe, layouts, sample, torch, with_threads  # noqa: E402
 
+torch.set_num_threads(1)
+
 NAN, INF = math.nan, math.inf
 SHAPES = [(), (1,), (9,), (4, 5), (5, 1), (3, 70), (70, 3), (2, 3, 4), (10, 3000), (3000, 10), (0,), (0, 3), (3, 0)]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128]

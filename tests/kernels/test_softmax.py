@@ -10,6 +10,8 @@ pytest.importorskip("torch")
 
 from kernel_ctypes import KernelError, call, layouts, torch, with_threads  # noqa: E402
 
+torch.set_num_threads(1)
+
 NAN, INF = math.nan, math.inf
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.float32: 6e-7, torch.float64: 1e-14}
