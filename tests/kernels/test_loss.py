@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kernel_ctypes import KernelError, call, layouts, torch, with_threads  # noqa: E402
+from kernel_ctypes import KernelError, call, layouts, torch, with_threads
 
 torch.set_num_threads(1)
 
@@ -140,7 +140,11 @@ KINDS = [
     (SMOOTH_L1, 0.0, lambda x, t, w, pos, r: F.smooth_l1_loss(x, t, beta=0.0, reduction="none")),
     (HUBER, 0.7, lambda x, t, w, pos, r: F.huber_loss(x, t, delta=0.7, reduction="none")),
     (BCE, 0.0, lambda x, t, w, pos, r: F.binary_cross_entropy(x, t, reduction="none")),
-    (BCE_LOGITS, 0.0, lambda x, t, w, pos, r: F.binary_cross_entropy_with_logits(x, t, pos_weight=pos, reduction="none")),
+    (
+        BCE_LOGITS,
+        0.0,
+        lambda x, t, w, pos, r: F.binary_cross_entropy_with_logits(x, t, pos_weight=pos, reduction="none"),
+    ),
     (KL, 0.0, lambda x, t, w, pos, r: F.kl_div(x, t, reduction="none")),
     (KL_LOG, 0.0, lambda x, t, w, pos, r: F.kl_div(x, t, reduction="none", log_target=True)),
     (SOFT_MARGIN, 0.0, lambda x, t, w, pos, r: torch.logaddexp(-t * x, x * 0)),
@@ -180,7 +184,9 @@ def test_pointwise_losses(kind, p, formula, dtype):
                     dx = torch.full(shape, 7.0).to(dtype)
                     call("pointwise_loss_backward", kind, p, g, descriptor, t, w, pos, how, dx)
                     exact = source.grad
-                    if kind == BCE and x.numel() > 2:  # at 0 and 1 the derivative is a huge number that depends on rounding
+                    if (
+                        kind == BCE and x.numel() > 2
+                    ):  # at 0 and 1 the derivative is a huge number that depends on rounding
                         exact, dx = exact.reshape(-1)[2:], dx.reshape(-1)[2:]
                     close(dx, exact, tol * 4)
 
@@ -189,7 +195,17 @@ def test_pointwise_details():
     out = torch.zeros(())
     call("pointwise_loss", MSE, 0.0, torch.tensor([1e19, 0.0]), torch.tensor([-1e19, 0.0]), None, None, 1, out)
     close(out, torch.tensor(2e38), 1e-6)
-    call("pointwise_loss", BCE_LOGITS, 0.0, torch.tensor([1e30, -1e30, 200.0]), torch.tensor([1.0, 0.0, 1.0]), None, None, 2, out)
+    call(
+        "pointwise_loss",
+        BCE_LOGITS,
+        0.0,
+        torch.tensor([1e30, -1e30, 200.0]),
+        torch.tensor([1.0, 0.0, 1.0]),
+        None,
+        None,
+        2,
+        out,
+    )
     assert out.item() == 0
     call("pointwise_loss", MSE, 0.0, torch.zeros(0), torch.zeros(0), None, None, 1, out)
     assert out.isnan()
@@ -197,7 +213,11 @@ def test_pointwise_details():
     call("pointwise_loss", MSE, 0.0, x, t.expand(5, 4), None, None, 1, out)
     close(out, ((x - t) ** 2).mean(), 1e-6)
     for args, kind, text in (
-        ((MSE, 0.0, x, t, None, None, 1, out), ValueError, r"mse_loss: the target has the wrong shape; expected \[5, 4\], got \[4\]"),
+        (
+            (MSE, 0.0, x, t, None, None, 1, out),
+            ValueError,
+            r"mse_loss: the target has the wrong shape; expected \[5, 4\], got \[4\]",
+        ),
         ((MSE, 0.0, x.long(), x, None, None, 1, out), TypeError, "expected floating point, got int64"),
         ((MSE, 0.0, x, x, None, None, 1, x), ValueError, "expected one element"),
         ((99, 0.0, x, x, None, None, 1, out), ValueError, "expected 0 to 8, got 99"),
@@ -227,5 +247,3 @@ def test_bits_do_not_depend_on_threads():
     for other in others:
         for a, b in zip(first, other, strict=True):
             assert torch.equal(a, b)
-
-

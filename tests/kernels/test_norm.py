@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kernel_ctypes import KernelError, call, layouts, torch, with_threads  # noqa: E402
+from kernel_ctypes import KernelError, call, layouts, torch, with_threads
 
 torch.set_num_threads(1)
 
@@ -40,7 +40,17 @@ def stat_dtype(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize(
-    "shape, dims", [((3,), 1), ((5, 4), 1), ((7, 33), 1), ((2, 3, 40), 2), ((2, 3, 40), 1), ((300, 70), 1), ((3, 6000), 1), ((0, 4), 1)]
+    "shape, dims",
+    [
+        ((3,), 1),
+        ((5, 4), 1),
+        ((7, 33), 1),
+        ((2, 3, 40), 2),
+        ((2, 3, 40), 1),
+        ((300, 70), 1),
+        ((3, 6000), 1),
+        ((0, 4), 1),
+    ],
 )
 def test_layer_norm(shape, dims, affine, dtype):
     x, g = randn(shape, dtype, 0, 2, 3), randn(shape, dtype, 1)
@@ -95,7 +105,8 @@ def test_rms_norm(shape, dims, affine, dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize(
-    "shape, groups", [((2, 6), 3), ((2, 6, 5), 2), ((3, 8, 4, 5), 1), ((3, 8, 4, 5), 8), ((4, 6, 70, 3), 3), ((0, 6, 2), 3)]
+    "shape, groups",
+    [((2, 6), 3), ((2, 6, 5), 2), ((3, 8, 4, 5), 1), ((3, 8, 4, 5), 8), ((4, 6, 70, 3), 3), ((0, 6, 2), 3)],
 )
 def test_group_norm(shape, groups, affine, dtype):
     x, g = randn(shape, dtype, 0, 2, 1), randn(shape, dtype, 1)
@@ -124,7 +135,9 @@ def test_group_norm(shape, groups, affine, dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("shape", [(5, 3), (200, 70), (4, 3, 7), (3, 5, 6, 7), (16, 4, 40, 30), (2, 600, 3), (3, 2, 2, 3, 4)])
+@pytest.mark.parametrize(
+    "shape", [(5, 3), (200, 70), (4, 3, 7), (3, 5, 6, 7), (16, 4, 40, 30), (2, 600, 3), (3, 2, 2, 3, 4)]
+)
 def test_batch_norm(shape, training, affine, dtype):
     x, g = randn(shape, dtype, 0, 2, 1), randn(shape, dtype, 1)
     c = shape[1:2]
@@ -172,13 +185,23 @@ def test_batch_norm_without_running_statistics():
     assert error.value.kind is ValueError
 
 
-@pytest.mark.parametrize("dtype, scale", [(torch.float32, 1e30), (torch.float32, 1e38), (torch.float32, 1e-30), (torch.float32, 1e6),
-                                          (torch.bfloat16, 1e30), (torch.float64, 1e200), (torch.float64, 1e-200)])
+@pytest.mark.parametrize(
+    "dtype, scale",
+    [
+        (torch.float32, 1e30),
+        (torch.float32, 1e38),
+        (torch.float32, 1e-30),
+        (torch.float32, 1e6),
+        (torch.bfloat16, 1e30),
+        (torch.float64, 1e200),
+        (torch.float64, 1e-200),
+    ],
+)
 def test_extreme_inputs_give_the_exact_answer(dtype, scale):
     base = torch.tensor([[1.0, -1.0, 3.0, 0.5], [2.0, 2.0, -3.0, 1.0], [-3.0, 3.0, -2.0, 0.25]], dtype=torch.float64)
     x = (base * scale).to(dtype)
     eps = 0.0 if scale < 1 else 1e-5
-    exact = (x.double() / scale)
+    exact = x.double() / scale
     exact_eps = eps / scale / scale
     tol = {torch.float32: 1e-6, torch.bfloat16: 1e-2, torch.float64: 1e-14}[dtype]
     expected = F.layer_norm(exact, (4,), eps=exact_eps)
@@ -214,7 +237,12 @@ def test_equal_values(value):
 
 
 def test_bits_do_not_depend_on_threads():
-    x, g, w, b = randn((64, 32, 20, 20), torch.float32, 0), randn((64, 32, 20, 20), torch.float32, 1), torch.randn(32), torch.randn(32)
+    x, g, w, b = (
+        randn((64, 32, 20, 20), torch.float32, 0),
+        randn((64, 32, 20, 20), torch.float32, 1),
+        torch.randn(32),
+        torch.randn(32),
+    )
 
     def run():
         results = []
@@ -250,9 +278,17 @@ def test_refuses():
     for args, kind, text in (
         (("layer_norm", x.long(), 1, None, None, 1e-5, x, None, None), TypeError, "layer_norm: .* got int64"),
         (("layer_norm", x, 3, None, None, 1e-5, x, None, None), ValueError, "expected 1 to 2, got 3"),
-        (("layer_norm", x, 1, torch.ones(4), None, 1e-5, x, None, None), ValueError, r"weight .* expected 3 elements, got shape \[4\]"),
+        (
+            ("layer_norm", x, 1, torch.ones(4), None, 1e-5, x, None, None),
+            ValueError,
+            r"weight .* expected 3 elements, got shape \[4\]",
+        ),
         (("group_norm", x, 2, None, None, 1e-5, x, None, None), ValueError, "expected a multiple of 2, got 3 channels"),
-        (("batch_norm", torch.ones(3), None, None, None, None, True, 0.1, 1e-5, x, None, None), ValueError, r"expected \[N, C, ...\], got \[3\]"),
+        (
+            ("batch_norm", torch.ones(3), None, None, None, None, True, 0.1, 1e-5, x, None, None),
+            ValueError,
+            r"expected \[N, C, ...\], got \[3\]",
+        ),
     ):
         with pytest.raises(KernelError, match=text) as error:
             call(*args)

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kernel_ctypes import Descriptor, KernelError, call, ctypes, describe, torch, with_threads  # noqa: E402
+from kernel_ctypes import Descriptor, KernelError, call, ctypes, describe, torch, with_threads
 
 torch.set_num_threads(1)
 
@@ -100,15 +100,25 @@ def compare(dtype, names, optimizer_type, options, ours, keys, layout=None, step
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("maximize", [False, True])
-@pytest.mark.parametrize("momentum, dampening, nesterov", [(0.0, 0.0, False), (0.9, 0.0, False), (0.9, 0.0, True), (0.8, 0.3, False)])
+@pytest.mark.parametrize(
+    "momentum, dampening, nesterov", [(0.0, 0.0, False), (0.9, 0.0, False), (0.9, 0.0, True), (0.8, 0.3, False)]
+)
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_sgd(momentum, dampening, nesterov, weight_decay, maximize, dtype):
     def ours(s, grads, i):
         buffers = s.state["momentum"] if momentum else None
-        step("sgd_step", s.ours, grads, buffers, 0.1, momentum, dampening if i else 0.0, weight_decay, nesterov, maximize)
+        step(
+            "sgd_step", s.ours, grads, buffers, 0.1, momentum, dampening if i else 0.0, weight_decay, nesterov, maximize
+        )
 
-    options = {"lr": 0.1, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-               "maximize": maximize}
+    options = {
+        "lr": 0.1,
+        "momentum": momentum,
+        "dampening": dampening,
+        "weight_decay": weight_decay,
+        "nesterov": nesterov,
+        "maximize": maximize,
+    }
     keys = {"momentum": "momentum_buffer"} if momentum else {}
     for layout in LAYOUTS.values() if weight_decay else [None]:
         compare(dtype, ["momentum"], torch.optim.SGD, options, ours, keys, layout)
@@ -117,7 +127,9 @@ def test_sgd(momentum, dampening, nesterov, weight_decay, maximize, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
 @pytest.mark.parametrize("amsgrad", [False, True])
-@pytest.mark.parametrize("weight_decay, maximize, betas", [(0.0, False, (0.9, 0.999)), (0.1, True, (0.9, 0.999)), (0.1, False, (0.3, 0.5))])
+@pytest.mark.parametrize(
+    "weight_decay, maximize, betas", [(0.0, False, (0.9, 0.999)), (0.1, True, (0.9, 0.999)), (0.1, False, (0.3, 0.5))]
+)
 def test_adam(kind, amsgrad, weight_decay, maximize, betas, dtype):
     if dtype == torch.float16:
         eps = 1e-4
@@ -126,11 +138,31 @@ def test_adam(kind, amsgrad, weight_decay, maximize, betas, dtype):
 
     def ours(s, grads, i):
         largest = s.state["largest"] if amsgrad else None
-        step("adam_step", s.ours, grads, s.state["mean"], s.state["square"], largest, s.steps, 1e-2, *betas, eps, weight_decay,
-             maximize, kind is torch.optim.AdamW)
+        step(
+            "adam_step",
+            s.ours,
+            grads,
+            s.state["mean"],
+            s.state["square"],
+            largest,
+            s.steps,
+            1e-2,
+            *betas,
+            eps,
+            weight_decay,
+            maximize,
+            kind is torch.optim.AdamW,
+        )
 
     keys = {"mean": "exp_avg", "square": "exp_avg_sq", **({"largest": "max_exp_avg_sq"} if amsgrad else {})}
-    options = {"lr": 1e-2, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "amsgrad": amsgrad}
+    options = {
+        "lr": 1e-2,
+        "betas": betas,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "amsgrad": amsgrad,
+    }
     for layout in LAYOUTS.values() if maximize else [None]:
         compare(dtype, ["mean", "square", "largest"], kind, options, ours, keys, layout)
 
@@ -145,56 +177,149 @@ class TestOthers:
         def ours(s, grads, i):
             step("adagrad_step", s.ours, grads, s.state["sum"], s.steps, 0.1, 0.01, weight_decay, 1e-10, maximize)
 
-        options = {"lr": 0.1, "lr_decay": 0.01, "weight_decay": weight_decay, "maximize": maximize, "initial_accumulator_value": 0.2}
+        options = {
+            "lr": 0.1,
+            "lr_decay": 0.01,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "initial_accumulator_value": 0.2,
+        }
         compare(dtype, ["sum"], torch.optim.Adagrad, options, ours, {"sum": "sum"}, start=0.2)
 
     @pytest.mark.parametrize("momentum", [0.0, 0.9])
     @pytest.mark.parametrize("centered", [False, True])
     def test_rmsprop(self, centered, momentum, weight_decay, maximize, dtype):
         def ours(s, grads, i):
-            step("rmsprop_step", s.ours, grads, s.state["square"], s.state["average"] if centered else None,
-                 s.state["buffer"] if momentum else None, s.steps, 0.01, 0.9, 1e-8, weight_decay, momentum, maximize)
+            step(
+                "rmsprop_step",
+                s.ours,
+                grads,
+                s.state["square"],
+                s.state["average"] if centered else None,
+                s.state["buffer"] if momentum else None,
+                s.steps,
+                0.01,
+                0.9,
+                1e-8,
+                weight_decay,
+                momentum,
+                maximize,
+            )
 
-        keys = {"square": "square_avg", **({"average": "grad_avg"} if centered else {}),
-                **({"buffer": "momentum_buffer"} if momentum else {})}
-        options = {"lr": 0.01, "alpha": 0.9, "momentum": momentum, "centered": centered, "weight_decay": weight_decay,
-                   "maximize": maximize}
+        keys = {
+            "square": "square_avg",
+            **({"average": "grad_avg"} if centered else {}),
+            **({"buffer": "momentum_buffer"} if momentum else {}),
+        }
+        options = {
+            "lr": 0.01,
+            "alpha": 0.9,
+            "momentum": momentum,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
         compare(dtype, ["square", "average", "buffer"], torch.optim.RMSprop, options, ours, keys)
 
     def test_adadelta(self, weight_decay, maximize, dtype):
         def ours(s, grads, i):
-            step("adadelta_step", s.ours, grads, s.state["square"], s.state["delta"], s.steps, 1.0, 0.9, 1e-6, weight_decay, maximize)
+            step(
+                "adadelta_step",
+                s.ours,
+                grads,
+                s.state["square"],
+                s.state["delta"],
+                s.steps,
+                1.0,
+                0.9,
+                1e-6,
+                weight_decay,
+                maximize,
+            )
 
         options = {"weight_decay": weight_decay, "maximize": maximize}
-        compare(dtype, ["square", "delta"], torch.optim.Adadelta, options, ours, {"square": "square_avg", "delta": "acc_delta"})
+        compare(
+            dtype,
+            ["square", "delta"],
+            torch.optim.Adadelta,
+            options,
+            ours,
+            {"square": "square_avg", "delta": "acc_delta"},
+        )
 
     def test_adamax(self, weight_decay, maximize, dtype):
         def ours(s, grads, i):
-            step("adamax_step", s.ours, grads, s.state["mean"], s.state["infinity"], s.steps, 2e-3, 0.9, 0.999, 1e-8, weight_decay,
-                 maximize)
+            step(
+                "adamax_step",
+                s.ours,
+                grads,
+                s.state["mean"],
+                s.state["infinity"],
+                s.steps,
+                2e-3,
+                0.9,
+                0.999,
+                1e-8,
+                weight_decay,
+                maximize,
+            )
 
         options = {"weight_decay": weight_decay, "maximize": maximize}
-        compare(dtype, ["mean", "infinity"], torch.optim.Adamax, options, ours, {"mean": "exp_avg", "infinity": "exp_inf"})
+        compare(
+            dtype, ["mean", "infinity"], torch.optim.Adamax, options, ours, {"mean": "exp_avg", "infinity": "exp_inf"}
+        )
 
     @pytest.mark.parametrize("decoupled", [False, True])
     def test_nadam(self, decoupled, weight_decay, maximize, dtype):
         products = [torch.ones(()) for _ in SHAPES]
 
         def ours(s, grads, i):
-            step("nadam_step", s.ours, grads, s.state["mean"], s.state["square"], products, s.steps, 2e-3, 0.9, 0.999, 1e-8,
-                 weight_decay, 4e-3, maximize, decoupled)
+            step(
+                "nadam_step",
+                s.ours,
+                grads,
+                s.state["mean"],
+                s.state["square"],
+                products,
+                s.steps,
+                2e-3,
+                0.9,
+                0.999,
+                1e-8,
+                weight_decay,
+                4e-3,
+                maximize,
+                decoupled,
+            )
 
         options = {"weight_decay": weight_decay, "maximize": maximize, "decoupled_weight_decay": decoupled}
-        compare(dtype, ["mean", "square"], torch.optim.NAdam, options, ours, {"mean": "exp_avg", "square": "exp_avg_sq"})
+        compare(
+            dtype, ["mean", "square"], torch.optim.NAdam, options, ours, {"mean": "exp_avg", "square": "exp_avg_sq"}
+        )
 
     @pytest.mark.parametrize("decoupled", [False, True])
     def test_radam(self, decoupled, weight_decay, maximize, dtype):
         def ours(s, grads, i):
-            step("radam_step", s.ours, grads, s.state["mean"], s.state["square"], s.steps, 1e-3, 0.9, 0.999, 1e-8, weight_decay,
-                 maximize, decoupled)
+            step(
+                "radam_step",
+                s.ours,
+                grads,
+                s.state["mean"],
+                s.state["square"],
+                s.steps,
+                1e-3,
+                0.9,
+                0.999,
+                1e-8,
+                weight_decay,
+                maximize,
+                decoupled,
+            )
 
         options = {"weight_decay": weight_decay, "maximize": maximize, "decoupled_weight_decay": decoupled}
-        compare(dtype, ["mean", "square"], torch.optim.RAdam, options, ours, {"mean": "exp_avg", "square": "exp_avg_sq"})
+        compare(
+            dtype, ["mean", "square"], torch.optim.RAdam, options, ours, {"mean": "exp_avg", "square": "exp_avg_sq"}
+        )
 
 
 def total_norm(tensors, p):
@@ -233,7 +358,13 @@ def test_norms_do_not_overflow():
 
 
 def test_zero_and_scale():
-    tensors = [torch.randn(3, 4), torch.randn(5, 6).t(), torch.randn(8)[::2], torch.ones(3, dtype=torch.int64), torch.zeros(0)]
+    tensors = [
+        torch.randn(3, 4),
+        torch.randn(5, 6).t(),
+        torch.randn(8)[::2],
+        torch.ones(3, dtype=torch.int64),
+        torch.zeros(0),
+    ]
     call("zero_tensors", len(tensors), arrays(tensors))
     assert all((t == 0).all() for t in tensors)
     t = torch.ones(4)
@@ -249,7 +380,20 @@ def test_bits_do_not_depend_on_threads():
         state = [[torch.zeros_like(p) for p in params] for _ in range(2)]
         steps = [torch.zeros(()) for _ in params]
         for _ in range(3):
-            call("adam_step", 5, *map(arrays, (params, grads, *state)), None, arrays(steps), 1e-3, 0.9, 0.999, 1e-8, 0.1, False, True)
+            call(
+                "adam_step",
+                5,
+                *map(arrays, (params, grads, *state)),
+                None,
+                arrays(steps),
+                1e-3,
+                0.9,
+                0.999,
+                1e-8,
+                0.1,
+                False,
+                True,
+            )
         norm = ctypes.c_double()
         call("clip_grad_norm", 5, arrays(grads), 1.0, 2.0, ctypes.byref(norm))
         return [*params, *grads, torch.tensor(norm.value, dtype=torch.float64)]
@@ -265,7 +409,11 @@ def test_refuses():
     for args, kind, text in (
         (([p], [torch.zeros(4)], None, 0.1, 0.0, 0.0, 0.0, False, False), ValueError, r"expected \[3\], got \[4\]"),
         (([p.long()], [g], None, 0.1, 0.0, 0.0, 0.0, False, False), TypeError, "expected floating point, got int64"),
-        (([p.to(torch.complex64)], [g], None, 0.1, 0.0, 0.0, 0.0, False, False), TypeError, "expected complex64, got float32"),
+        (
+            ([p.to(torch.complex64)], [g], None, 0.1, 0.0, 0.0, 0.0, False, False),
+            TypeError,
+            "expected complex64, got float32",
+        ),
         (([p], [g], None, 0.1, 0.9, 0.0, 0.0, False, False), ValueError, "momentum needs its buffers"),
     ):
         with pytest.raises(KernelError, match=text) as error:
@@ -273,6 +421,21 @@ def test_refuses():
         assert error.value.kind is kind
     steps = [torch.zeros(())]
     with pytest.raises(KernelError, match=r"got \[4\]"):
-        call("adam_step", 1, arrays([p]), arrays([g]), arrays([torch.zeros(4)]), arrays([g]), None, arrays(steps), 0.1, 0.9, 0.99, 1e-8,
-             0.0, False, False)
+        call(
+            "adam_step",
+            1,
+            arrays([p]),
+            arrays([g]),
+            arrays([torch.zeros(4)]),
+            arrays([g]),
+            None,
+            arrays(steps),
+            0.1,
+            0.9,
+            0.99,
+            1e-8,
+            0.0,
+            False,
+            False,
+        )
     assert steps[0].item() == 0 and (p == 0).all()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kernel_ctypes import DTYPES, REAL, KernelError, call, describe, layouts, sample, torch, with_threads  # noqa: E402
+from kernel_ctypes import DTYPES, REAL, KernelError, call, describe, layouts, sample, torch, with_threads
 
 torch.set_num_threads(1)
 
@@ -107,9 +107,14 @@ def test_floating_reductions(dtype, shape):
 
         scale = back(exact.abs().sum(over, keepdim=True)).max().item()
         n = max(1, exact.numel() // max(1, back(exact.sum(over, keepdim=True)).numel()))
-        assert_close(reduce("sum", descriptor, dims, dtype), back(exact.sum(over, keepdim=True)).to(dtype), tol, 2e-7 * scale)
         assert_close(
-            reduce("mean", descriptor, dims, dtype), back(exact.mean(over, keepdim=True)).to(dtype), tol, 2e-7 * scale / n
+            reduce("sum", descriptor, dims, dtype), back(exact.sum(over, keepdim=True)).to(dtype), tol, 2e-7 * scale
+        )
+        assert_close(
+            reduce("mean", descriptor, dims, dtype),
+            back(exact.mean(over, keepdim=True)).to(dtype),
+            tol,
+            2e-7 * scale / n,
         )
         for p in (0.0, 1.0, 2.0, 3.0, 0.5, -1.5, INF, -INF):
             expected = back(torch.linalg.vector_norm(exact.abs(), p, over, keepdim=True))
@@ -128,7 +133,12 @@ def test_floating_reductions(dtype, shape):
             assert_close(mean, back(exact.mean(over, keepdim=True)).to(dtype), tol, 2e-7 * scale / n)
         if not dtype.is_complex:
             lse = back(exact.logsumexp(over, keepdim=True))
-            assert_close(reduce("logsumexp", descriptor, dims, dtype), lse.to(dtype), max(tol, 1e-14), 1e-7 if tol > 1e-10 else 1e-14)
+            assert_close(
+                reduce("logsumexp", descriptor, dims, dtype),
+                lse.to(dtype),
+                max(tol, 1e-14),
+                1e-7 if tol > 1e-10 else 1e-14,
+            )
 
 
 @pytest.mark.parametrize("dtype", REAL)
@@ -212,15 +222,23 @@ def test_representable_results_do_not_overflow():
     for scale in (1e-310, 1e-200, 1e200, 4e307):
         x = torch.tensor([3 * scale, 4 * scale], dtype=torch.float64)
         tol = 1e-12 if scale < 1e-300 else 1e-15
-        for p, expected in ((2.0, 5 * scale), (1.0, 7 * scale), (5.0, (3**5 + 4**5) ** 0.2 * scale), (-2.0, 2.4 * scale)):
+        for p, expected in (
+            (2.0, 5 * scale),
+            (1.0, 7 * scale),
+            (5.0, (3**5 + 4**5) ** 0.2 * scale),
+            (-2.0, 2.4 * scale),
+        ):
             if expected < INF and p * 1 != 0 and expected < 1.7e308:
                 actual = reduce("norm", x, (0,), torch.float64, p)
                 assert_close(actual, torch.tensor([expected], dtype=torch.float64), tol)
         assert_close(reduce("std", x, (0,), torch.float64, 0.0), torch.tensor([scale / 2], dtype=torch.float64), tol)
     x = torch.tensor([1e30, -1e30, 3e30])
     assert_close(reduce("std", x, (0,), torch.float32, 1.0), x.double().std().float().reshape(1), 1e-6)
-    assert_close(reduce("norm", torch.tensor([3e20, 4e20]), (0,), torch.float32, 20.0).double(),
-                 torch.tensor([(0.75**20 + 1) ** 0.05 * 4e20]).double(), 1e-6)
+    assert_close(
+        reduce("norm", torch.tensor([3e20, 4e20]), (0,), torch.float32, 20.0).double(),
+        torch.tensor([(0.75**20 + 1) ** 0.05 * 4e20]).double(),
+        1e-6,
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -234,7 +252,7 @@ def test_variance_of_equal_values_is_zero(dtype, value):
 
 def test_variance_far_from_zero():
     torch.manual_seed(0)
-    x = (1e4 + torch.randn(100000) * 1e-2)
+    x = 1e4 + torch.randn(100000) * 1e-2
     assert_close(reduce("var", x, (0,), torch.float32, 1.0), x.double().var().float().reshape(1), 1e-6)
     y = 1e8 + torch.randn(100000, dtype=torch.float64) * 1e-4
     exact = (y - 1e8).var().reshape(1)
@@ -299,14 +317,30 @@ def test_outputs_with_strides():
     assert_close(mean.flatten(), x.reshape(3, 20).mean(1), 1e-6)
 
 
-@pytest.mark.parametrize("shape, dims", [((1 << 20,), (0,)), ((300, 1000), (0,)), ((300, 1000), (1,)), ((200000, 7), (0,)),
-                                         ((200000, 7), (1,)), ((50, 60, 70), (0, 2)), ((3, 400000), (1,))])
+@pytest.mark.parametrize(
+    "shape, dims",
+    [
+        ((1 << 20,), (0,)),
+        ((300, 1000), (0,)),
+        ((300, 1000), (1,)),
+        ((200000, 7), (0,)),
+        ((200000, 7), (1,)),
+        ((50, 60, 70), (0, 2)),
+        ((3, 400000), (1,)),
+    ],
+)
 def test_bits_do_not_depend_on_threads(shape, dims):
     torch.manual_seed(2)
     for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.complex64):
         x = torch.randn(shape, dtype=dtype)
         real = torch.float32 if dtype.is_complex else dtype
-        names = [("sum", (), dtype), ("mean", (), dtype), ("norm", (2.0,), real), ("var", (1.0,), real), ("prod", (), dtype)]
+        names = [
+            ("sum", (), dtype),
+            ("mean", (), dtype),
+            ("norm", (2.0,), real),
+            ("var", (1.0,), real),
+            ("prod", (), dtype),
+        ]
         if not dtype.is_complex:
             names += [("logsumexp", (), dtype), ("argmax", (), torch.int64), ("amin", (), dtype)]
         for name, args, out_dtype in names:
@@ -321,7 +355,12 @@ def test_refuses():
     for name, tensors, kind, text in (
         ("sum", (x, torch.ones(2)), ValueError, "number of dimensions; expected 2, got 1"),
         ("sum", (x, torch.ones(2, 2)), ValueError, r"expected the sizes of the input \[2, 3\] or 1, got \[2, 2\]"),
-        ("sum", (x.to(torch.complex64), torch.ones(2, 1)), TypeError, "a complex output for a complex input, got float32"),
+        (
+            "sum",
+            (x.to(torch.complex64), torch.ones(2, 1)),
+            TypeError,
+            "a complex output for a complex input, got float32",
+        ),
         ("mean", (x, torch.ones(2, 1, dtype=torch.int64)), TypeError, "mean: .* got int64"),
         ("amax", (x.to(torch.complex64), torch.ones(2, 1)), TypeError, "a real dtype, got complex64"),
         ("argmax", (x, torch.ones(2, 1)), TypeError, "int64 for indices, got float32"),

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kernel_ctypes import DTYPES, REAL, KernelError, call, describe, layouts, sample, torch, with_threads  # noqa: E402
+from kernel_ctypes import DTYPES, REAL, KernelError, call, describe, layouts, sample, torch, with_threads
 
 torch.set_num_threads(1)
 
@@ -19,7 +19,6 @@ FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.com
 
 def dims(shape):
     return range(-max(1, len(shape)), max(1, len(shape)))
-
 
 
 def scan(name, x, dim, dtype, shape=None):
@@ -41,7 +40,7 @@ def test_sums_and_products(dtype, shape):
     x = x / x.abs() if dtype.is_complex else x  # products stay in range
     for values, descriptor in layouts(x):
         for dim in dims(shape):
-            small = (values if dtype in FLOATS else values.long())
+            small = values if dtype in FLOATS else values.long()
             expected = small.cumprod(dim)
             actual = scan("cumprod", descriptor, dim, out_dtype, shape)
             tolerance = {"rtol": 1e-3, "atol": 1e-4} if dtype == torch.complex64 else {}

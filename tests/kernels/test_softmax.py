@@ -8,15 +8,31 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kernel_ctypes import KernelError, call, layouts, torch, with_threads  # noqa: E402
+from kernel_ctypes import KernelError, call, layouts, torch, with_threads
 
 torch.set_num_threads(1)
 
 NAN, INF = math.nan, math.inf
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.float32: 6e-7, torch.float64: 1e-14}
-SHAPES = [(), (1,), (5,), (16,), (17,), (3, 10), (10, 3), (4, 64), (64, 70), (2, 3, 4), (3, 5000), (5000, 3), (2, 300, 90), (0,),
-          (0, 3), (3, 0)]
+SHAPES = [
+    (),
+    (1,),
+    (5,),
+    (16,),
+    (17,),
+    (3, 10),
+    (10, 3),
+    (4, 64),
+    (64, 70),
+    (2, 3, 4),
+    (3, 5000),
+    (5000, 3),
+    (2, 300, 90),
+    (0,),
+    (0, 3),
+    (3, 0),
+]
 NAMES = ["softmax", "log_softmax"]
 
 
