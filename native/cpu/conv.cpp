@@ -16,26 +16,36 @@ namespace {
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The functions for a dtype's compute type.
-template <class Table>
-const auto& functions_for(const Table& table, int dtype) {
+enum class Compute { kFloat, kDouble, kInteger };
+
+Compute compute_of(int dtype) {
   switch (dtype) {
     case RL_FLOAT16:
     case RL_BFLOAT16:
     case RL_FLOAT32:
     case RL_COMPLEX64:
-      return table.f32;
+      return Compute::kFloat;
     case RL_FLOAT64:
     case RL_COMPLEX128:
-      return table.f64;
+      return Compute::kDouble;
     default:
-      return table.u64;
+      return Compute::kInteger;
   }
 }
 
-int64_t compute_bytes(int dtype) {
-  return dtype == RL_FLOAT16 || dtype == RL_BFLOAT16 || dtype == RL_FLOAT32 || dtype == RL_COMPLEX64 ? 4 : 8;
+const ConvFunctions& functions_for(int dtype) {
+  const Compute compute = compute_of(dtype);
+  if (compute == Compute::kInteger) return conv_integer_functions();
+  return compute == Compute::kFloat ? conv_table().f32 : conv_table().f64;
 }
+
+const ConvGramFunctions& gram_functions_for(int dtype) {
+  const Compute compute = compute_of(dtype);
+  if (compute == Compute::kInteger) return conv_integer_gram_functions();
+  return compute == Compute::kFloat ? conv_table().gram_f32 : conv_table().gram_f64;
+}
+
+int64_t compute_bytes(int dtype) { return compute_of(dtype) == Compute::kFloat ? 4 : 8; }
 
 bool is_compute_dtype(int dtype) { return dtype == RL_FLOAT32 || dtype == RL_FLOAT64 || dtype == RL_INT64; }
 
@@ -86,14 +96,15 @@ class Bias {
   Bias(const rl_tensor* bias, int dtype)
       : memory_(bias ? bias->shape[0] * 2 * compute_bytes(dtype) : 0), given_(bias != nullptr) {
     if (!bias || !memory_) return;
-    if (is_float_dtype(dtype) || is_complex_dtype(dtype)) {
-      if (compute_bytes(dtype) == 4) {
+    switch (compute_of(dtype)) {
+      case Compute::kFloat:
         convert_bias(bias, reinterpret_cast<float*>(memory_.get()));
-      } else {
+        break;
+      case Compute::kDouble:
         convert_bias(bias, reinterpret_cast<double*>(memory_.get()));
-      }
-    } else {
-      convert_bias(bias, reinterpret_cast<uint64_t*>(memory_.get()));
+        break;
+      default:
+        convert_bias(bias, reinterpret_cast<uint64_t*>(memory_.get()));
     }
   }
   bool ok() const { return static_cast<bool>(memory_); }
@@ -194,7 +205,7 @@ rl_status rl_conv(const rl_tensor* input, const rl_tensor* weight, const rl_tens
   pass.bias = converted.data();
   pass.direct = is_compute_dtype(out->dtype) && packed(pass.target) && pass.dim[1].plane == pass.dim[1].outputs &&
                 pass.dim[2].plane == pass.dim[2].outputs;
-  return run_pass(pass, functions_for(conv_table(), out->dtype), conv_weight(weight, shape, true), shape.images, bytes);
+  return run_pass(pass, functions_for(out->dtype), conv_weight(weight, shape, true), shape.images, bytes);
 }
 
 rl_status rl_conv_grad_input(const rl_tensor* grad_out, const rl_tensor* weight, const rl_tensor* bias,
@@ -214,7 +225,7 @@ rl_status rl_conv_grad_input(const rl_tensor* grad_out, const rl_tensor* weight,
   pass.target = conv_array(grad_input);
   pass.source_channels = shape.out_channels * pass.source.parts;
   pass.target_channels = shape.in_channels * pass.source.parts;
-  const ConvFunctions& functions = functions_for(conv_table(), grad_input->dtype);
+  const ConvFunctions& functions = functions_for(grad_input->dtype);
   const ConvWeight from = conv_weight(weight, shape, false);
   // Phases beyond the input's size have no elements.
   int64_t phases[3];
@@ -298,7 +309,7 @@ rl_status rl_conv_grad_weight(const rl_tensor* grad_out, const rl_tensor* input,
   pass.target = conv_array(grad_out);
   pass.source_channels = shape.in_channels * pass.source.parts;
   pass.target_channels = shape.out_channels * pass.source.parts;
-  const ConvGramFunctions& functions = functions_for(conv_gram_table(), grad_weight->dtype);
+  const ConvGramFunctions& functions = gram_functions_for(grad_weight->dtype);
   bool outer;
   plan_gram(shape, bytes, functions.lanes, memory, gram, outer);
   pass.direct = is_compute_dtype(grad_out->dtype) && packed(pass.target);
@@ -336,12 +347,15 @@ rl_status rl_conv_grad_weight(const rl_tensor* grad_out, const rl_tensor* input,
     }
     return RL_OK;
   }));
-  if (&functions == &conv_gram_table().f32) {
-    write_gradient<float>(gram, image_groups, grad_weight);
-  } else if (&functions == &conv_gram_table().f64) {
-    write_gradient<double>(gram, image_groups, grad_weight);
-  } else {
-    write_gradient<uint64_t>(gram, image_groups, grad_weight);
+  switch (compute_of(grad_weight->dtype)) {
+    case Compute::kFloat:
+      write_gradient<float>(gram, image_groups, grad_weight);
+      break;
+    case Compute::kDouble:
+      write_gradient<double>(gram, image_groups, grad_weight);
+      break;
+    default:
+      write_gradient<uint64_t>(gram, image_groups, grad_weight);
   }
   return RL_OK;
 }
@@ -356,7 +370,7 @@ rl_status rl_conv_grad_bias(const rl_tensor* grad_out, rl_tensor* grad_bias) {
                 dtype_text(grad_bias->dtype));
   RL_TRY(check_overlap("conv_grad_bias", grad_bias, {grad_out}));
   const ConvArray from = conv_array(grad_out);
-  const ConvGramFunctions& functions = functions_for(conv_gram_table(), grad_bias->dtype);
+  const ConvGramFunctions& functions = gram_functions_for(grad_bias->dtype);
   const int64_t work = grad_out->shape[0] * from.size[0] * from.size[1] * from.size[2];
   parallel_for(grad_bias->shape[0], std::max<int64_t>(1, 50'000 / (work + 1)), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {

@@ -54,6 +54,7 @@ RL_INLINE Inside inside(int64_t n, int64_t start, int64_t step, int64_t size) {
 template <class T, class S>
 class RowGather {
  public:
+  RowGather() = default;
   RowGather(int64_t n, int64_t stride, Inside range) : n_(n), stride_(stride), range_(range) {
     if constexpr (kMasked) {
       constexpr int64_t L = kLanes<T>;
@@ -63,8 +64,35 @@ class RowGather {
     }
   }
 
+  // `count` rows; with the masks in registers where they are few.
+  RL_INLINE void rows(T* to, int64_t to_step, const S* from, int64_t from_step, int64_t count) const {
+    if constexpr (kMasked) {
+      constexpr int64_t L = kLanes<T>;
+      if (stride_ == 1 && vectors_ <= 2) {
+        const Mask<T> first = masks_[0], second = masks_[1];
+#if defined(__AVX512F__)
+        // Stores of whole vectors for rows far shorter would mostly cross cache lines.
+        if (n_ <= L / 2) {
+          for (int64_t i = 0; i < count; ++i) store_half(to + i * to_step, from + i * from_step, first);
+          return;
+        }
+#endif
+        if (vectors_ == 1) {
+          for (int64_t i = 0; i < count; ++i) store(to + i * to_step, load(from + i * from_step, first));
+          return;
+        }
+        for (int64_t i = 0; i < count; ++i) {
+          store(to + i * to_step, load(from + i * from_step, first));
+          store(to + i * to_step + L, load(from + i * from_step + L, second));
+        }
+        return;
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) (*this)(to + i * to_step, from + i * from_step);
+  }
+
   // `from` is where element 0 would be.
-  RL_INLINE void operator()(T* __restrict to, const S* from) const {
+  void operator()(T* __restrict to, const S* from) const {
     if constexpr (kMasked) {
       constexpr int64_t L = kLanes<T>;
       if (vectors_ <= kMostVectors) {
@@ -109,62 +137,87 @@ RL_INLINE void zero_slab(T* to, int64_t n) {
 }
 
 // Channels [first, last) of a group of images [image, image_end), for outputs [begin, begin + outputs) of dimension 0.
-// In the buffer the images of a subplane follow each other.
+// In the buffer the images of a subplane follow each other. Whole vectors are written, so the order must be that of the
+// addresses.
 template <class T, class S>
 void gather(const ConvPass& pass, int64_t image, int64_t image_end, int64_t group, int64_t first, int64_t last,
             int64_t begin, int64_t outputs, T* buffer) {
-  const ConvDim &d0 = pass.dim[0], &d1 = pass.dim[1], &d2 = pass.dim[2];
-  const ConvArray& source = pass.source;
+  // Copies: after a vector store the compiler has to think that the plan may have changed.
+  const ConvDim d0 = pass.dim[0], d1 = pass.dim[1], d2 = pass.dim[2];
+  const ConvArray source = pass.source;
   const int64_t reach = d0.plane - d0.outputs;
   const int64_t rows = outputs + reach;
   const int64_t slab = d1.plane * d2.plane;
   const int64_t image_elements = (least(pass.band, d0.outputs) + reach) * slab;
   const int64_t images = image_end - image;
   const int64_t subplane = pass.together * image_elements;
+  const int64_t channel_elements = pass.channel_elements;
+  const int64_t base_channel = group * pass.source_channels;
+  // One-dimensional: the row runs along dimension 0.
   const bool line = slab == 1;
-  for (int64_t s0 = 0; s0 < d0.subplanes; ++s0) {
-    const int64_t start0 = d0.starts[s0] + begin * d0.step;
-    for (int64_t s1 = 0; s1 < d1.subplanes; ++s1) {
-      const int64_t start1 = d1.starts[s1];
-      for (int64_t s2 = 0; s2 < d2.subplanes; ++s2) {
-        const int64_t start2 = d2.starts[s2];
-        const int64_t origin = start1 * source.stride[1] + start2 * source.stride[2];
-        T* const plane = buffer + ((s0 * d1.subplanes + s1) * d2.subplanes + s2) * subplane;
-        if (line) {
-          // One-dimensional: the row runs along dimension 0.
-          Inside range = inside(rows, start0, d0.step, source.size[0]);
-          if (start1 < 0 || start1 >= source.size[1] || start2 < 0 || start2 >= source.size[2]) range = {0, 0};
-          const RowGather<T, S> copy(rows, d0.step * source.stride[0], range);
-          for (int64_t c = first; c < last; ++c) {
-            for (int64_t i = 0; i < images; ++i)
-              copy(
-                  plane + (c - first) * pass.channel_elements + i * image_elements,
-                  element<S>(source, image + i, group * pass.source_channels + c) + origin + start0 * source.stride[0]);
-          }
-          continue;
-        }
-        const RowGather<T, S> copy(d2.plane, d2.step * source.stride[2],
-                                   inside(d2.plane, start2, d2.step, source.size[2]));
-        for (int64_t c = first; c < last; ++c) {
-          T* to = plane + (c - first) * pass.channel_elements;
-          for (int64_t i = 0; i < images; ++i) {
-            const S* const channel = element<S>(source, image + i, group * pass.source_channels + c) + origin;
-            for (int64_t q0 = 0; q0 < rows; ++q0) {
-              const int64_t x0 = start0 + q0 * d0.step;
-              if (x0 < 0 || x0 >= source.size[0]) {
-                zero_slab(to, slab);
-                to += slab;
-                continue;
-              }
-              for (int64_t q1 = 0; q1 < d1.plane; ++q1, to += d2.plane) {
-                const int64_t x1 = start1 + q1 * d1.step;
-                if (x1 < 0 || x1 >= source.size[1]) {
-                  zero_slab(to, d2.plane);
-                  continue;
-                }
-                copy(to, channel + x0 * source.stride[0] + q1 * d1.step * source.stride[1]);
+  const int64_t stride = line ? d0.step * source.stride[0] : d2.step * source.stride[2];
+  const auto row_of = [&](int64_t s) {
+    return line ? RowGather<T, S>(rows, stride, inside(rows, d0.starts[s] + begin * d0.step, d0.step, source.size[0]))
+                : RowGather<T, S>(d2.plane, stride, inside(d2.plane, d2.starts[s], d2.step, source.size[2]));
+  };
+  constexpr int64_t kKnown = 8;
+  const int64_t kinds = line ? d0.subplanes : d2.subplanes;
+  RowGather<T, S> known[kKnown];
+  for (int64_t s = 0; s < least(kinds, kKnown); ++s) known[s] = row_of(s);
+
+  for (int64_t c = first; c < last; ++c) {
+    T* plane = buffer + (c - first) * channel_elements;
+    const S* const channel = element<S>(source, image, base_channel + c);
+    for (int64_t s0 = 0; s0 < d0.subplanes; ++s0) {
+      const int64_t start0 = d0.starts[s0] + begin * d0.step;
+      // Rows [lo, hi) lie inside the source.
+      const Inside inside0 = inside(rows, start0, d0.step, source.size[0]);
+      for (int64_t s1 = 0; s1 < d1.subplanes; ++s1) {
+        const int64_t start1 = d1.starts[s1];
+        for (int64_t s2 = 0; s2 < d2.subplanes; ++s2, plane += subplane) {
+          const int64_t start2 = d2.starts[s2];
+          const int64_t kind = line ? s0 : s2;
+          const RowGather<T, S> copy = kind < kKnown ? known[kind] : row_of(kind);
+          const S* const origin =
+              channel + start0 * source.stride[0] + start1 * source.stride[1] + start2 * source.stride[2];
+          if (line) {
+            const bool outside = start1 < 0 || start1 >= source.size[1] || start2 < 0 || start2 >= source.size[2];
+            for (int64_t i = 0; i < images; ++i) {
+              if (outside) {
+                zero_slab(plane + i * image_elements, rows);
+              } else {
+                copy(plane + i * image_elements, origin + i * source.image_stride);
               }
             }
+            continue;
+          }
+          T* to = plane;
+          for (int64_t i = 0; i < images; ++i) {
+            const S* from = origin + i * source.image_stride + inside0.lo * d0.step * source.stride[0];
+            zero_slab(to, inside0.lo * slab);
+            to += inside0.lo * slab;
+            if (d1.plane == 1) {
+              if (start1 < 0 || start1 >= source.size[1]) {
+                zero_slab(to, (inside0.hi - inside0.lo) * slab);
+                to += (inside0.hi - inside0.lo) * slab;
+              } else {
+                copy.rows(to, slab, from, d0.step * source.stride[0], inside0.hi - inside0.lo);
+                to += (inside0.hi - inside0.lo) * slab;
+              }
+            } else {
+              for (int64_t q0 = inside0.lo; q0 < inside0.hi; ++q0, from += d0.step * source.stride[0]) {
+                for (int64_t q1 = 0; q1 < d1.plane; ++q1, to += d2.plane) {
+                  const int64_t x1 = start1 + q1 * d1.step;
+                  if (x1 < 0 || x1 >= source.size[1]) {
+                    zero_slab(to, d2.plane);
+                  } else {
+                    copy(to, from + q1 * d1.step * source.stride[1]);
+                  }
+                }
+              }
+            }
+            zero_slab(to, (rows - inside0.hi) * slab);
+            to += (rows - inside0.hi) * slab;
           }
         }
       }

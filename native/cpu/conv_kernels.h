@@ -88,11 +88,6 @@ struct ConvFunctions {
   int64_t panel;  // target channels computed together: ranges of channels begin at a multiple of it
 };
 
-struct ConvTable {
-  ConvFunctions f32, f64, u64;
-};
-RL_ISA_DECLARE(ConvTable, conv_table)
-
 // A weight gradient: the pass's source is the input, and its target grad_out, which is read. In `outer`, offsets are
 // those of the taps on the grid.
 struct ConvGram {
@@ -120,9 +115,14 @@ struct ConvGramFunctions {
   int64_t lanes;  // elements of a vector
 };
 
-struct ConvGramTable {
-  ConvGramFunctions f32, f64, u64;
+struct ConvTable {
+  ConvFunctions f32, f64;
+  ConvGramFunctions gram_f32, gram_f64;
 };
-RL_ISA_DECLARE(ConvGramTable, conv_gram_table)
+RL_ISA_DECLARE(ConvTable, conv_table)
+
+// conv_integer.cpp
+const ConvFunctions& conv_integer_functions();
+const ConvGramFunctions& conv_integer_gram_functions();
 
 }  // namespace rl

@@ -130,11 +130,13 @@ void set_common(const ConvShape& shape, ConvPass& pass) {
 // Images to compute together: so many that tiles are full and a weight serves a good number of outputs. Each tap then
 // needs a subplane of its own, which many target channels must pay for.
 int64_t images_together(const ConvShape& shape, const ConvPass& pass) {
-  constexpr int64_t kLeastTargets = 16;
+  constexpr int64_t kLeastTargets = 32;
   const int64_t outputs = pass.dim[0].outputs * slab_of(pass);
   const bool expanded = reach_of(pass.dim[1]) == 0 && reach_of(pass.dim[2]) == 0;
   if (outputs >= kLeastRun || outputs == 0 || !expanded || pass.target_channels < kLeastTargets || pass.taps == 0)
     return 1;
+  // Rows of whole vectors waste nothing.
+  if (outputs % 16 == 0 && outputs >= 48) return 1;
   return std::clamp<int64_t>(divide_up(kLeastRun, outputs), 1, std::max<int64_t>(shape.images, 1));
 }
 

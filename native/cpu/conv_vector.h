@@ -51,7 +51,7 @@ RL_INLINE void store(T* to, Vector<T> value) {
 
 template <class T>
 RL_INLINE Vector<T> splat(T value) {
-  return Vector<T>{} + value;
+  return value - Vector<T>{};  // one broadcast: nothing is subtracted (where 0 + -0 would be an addition)
 }
 
 // ---- parts of vectors: lanes [lo, hi), the others being zero on loading and left alone on storing. Nothing outside is
@@ -85,6 +85,14 @@ RL_INLINE void store(float* to, Vector<float> value, Mask<float> mask) {
 }
 RL_INLINE void store(double* to, Vector<double> value, Mask<double> mask) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>(mask.bits), reinterpret_cast<__m512d>(value));
+}
+
+// Copies the masked elements of half a vector and writes zeros to the rest of it.
+RL_INLINE void store_half(float* to, const float* from, Mask<float> mask) {
+  _mm256_storeu_ps(to, _mm256_maskz_loadu_ps(static_cast<__mmask8>(mask.bits), from));
+}
+RL_INLINE void store_half(double* to, const double* from, Mask<double> mask) {
+  _mm256_storeu_pd(to, _mm256_maskz_loadu_pd(static_cast<__mmask8>(mask.bits), from));
 }
 
 // Every second element.

@@ -1,4 +1,6 @@
-// Kernels of the weight's and the bias's gradient.
+// Kernels of the weight's and the bias's gradient. For files compiled once per instruction set.
+#pragma once
+
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -303,12 +305,7 @@ void sum_channel(const ConvArray& array, int64_t images, int64_t channel, void* 
 }
 
 template <class T>
-constexpr ConvGramFunctions functions = {gram<T>, outer<T>, sum_channel<T>, kLanes<T>};
-
-constexpr ConvGramTable table = {functions<float>, functions<double>, functions<uint64_t>};
+constexpr ConvGramFunctions conv_gram_functions = {gram<T>, outer<T>, sum_channel<T>, kLanes<T>};
 
 }  // namespace
-
-const ConvGramTable& RL_ISA_SYMBOL(conv_gram_table)() { return table; }
-
 }  // namespace rl
