@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SUBMODULES = ("attention", "common_types", "functional", "grad", "init", "modules", "parallel", "parameter", "utils")
+_SUBMODULES = ("common_types", "functional", "grad", "init", "modules", "parameter", "utils")
 
 __all__ = [
     "Buffer",

@@ -141,7 +141,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         tensor.zero_()
         for g in range(groups):
             for d in range(min(per_group, shape[1])):
-                tensor[(g * per_group + d, d, *centre)] = 1
+                place = (g * per_group + d, d, *centre)
+                tensor[place] = 1
         return tensor
 
 

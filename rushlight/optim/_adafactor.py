@@ -79,6 +79,7 @@ class Adafactor(Optimizer):
                 state["col_var"] = grad.new_zeros(cols)
             else:
                 state["variance"] = zeros_like(grad)
+        norm = rushlight.linalg.vector_norm
         lr = value_of(group["lr"])
         eps1, eps2 = group["eps"]
         if eps1 is None:
@@ -86,17 +87,17 @@ class Adafactor(Optimizer):
         state["step"] += 1
         step = state["step"].item()
         share = step ** group["beta2_decay"]
-        scale = max(eps2, p.norm(2).item() / (p.numel() ** 0.5)) * min(lr, 1 / (step**0.5))
+        scale = max(eps2, norm(p).item() / (p.numel() ** 0.5)) * min(lr, 1 / (step**0.5))
         if group["weight_decay"] != 0:
             p.mul_(1 - lr * group["weight_decay"])
         if grad.dim() > 1:
             rows, cols = state["row_var"], state["col_var"]
-            rows.lerp_(grad.norm(dim=-1, keepdim=True).square_().div_(grad.size(-1)), share)
-            cols.lerp_(grad.norm(dim=-2, keepdim=True).square_().div_(grad.size(-2)), share)
+            rows.lerp_(norm(grad, 2, -1, True).square_().div_(grad.size(-1)), share)
+            cols.lerp_(norm(grad, 2, -2, True).square_().div_(grad.size(-2)), share)
             variance = (rows @ cols).div_(rows.mean(dim=-2, keepdim=True).clamp_(min=eps1))
         else:
             state["variance"].lerp_(grad * grad, share)
             variance = state["variance"].clone()
         update = variance.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
-        length = max(1.0, update.norm(2).item() / ((update.numel() ** 0.5) * group["d"]))
+        length = max(1.0, norm(update).item() / ((update.numel() ** 0.5) * group["d"]))
         p.add_(update, alpha=-scale / length)

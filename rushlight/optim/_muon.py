@@ -86,7 +86,7 @@ def _orthogonal(update: Any, coefficients: tuple[float, float, float], steps: in
     tall = x.size(0) > x.size(1)
     if tall:
         x = x.t()
-    x = x.div(x.norm().clamp(min=eps))
+    x = x.div(rushlight.linalg.vector_norm(x).clamp(min=eps))
     for _ in range(steps):
         gram = x @ x.t()
         polynomial = rushlight.addmm(gram, gram, gram, beta=b, alpha=c)

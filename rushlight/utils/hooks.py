@@ -27,6 +27,7 @@ class RemovableHandle:
         self.hooks_dict_ref = _reference(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
+        extra: tuple[Any, ...]
         if extra_dict is None:
             extra = ()
         elif isinstance(extra_dict, list):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import warnings
 
@@ -348,3 +349,61 @@ def test_lazy_modules(side):
         assert copied.has_uninitialized_params()
         with pytest.raises(RuntimeError):
             side.nn.LazyConv2d(3, 2)(side.ones(2))
+
+
+def test_pruning():
+    importlib.import_module("torch.nn.utils.prune")
+    changes = [
+        lambda p, m, t: p.l1_unstructured(m, "weight", 0.3),
+        lambda p, m, t: p.random_unstructured(m, "weight", 4),
+        lambda p, m, t: p.ln_structured(m, "weight", 2, 2, 0),
+        lambda p, m, t: p.random_structured(m, "weight", 0.5, 1),
+        lambda p, m, t: p.identity(m, "weight"),
+        lambda p, m, t: p.custom_from_mask(m, "weight", t.eye(4, 5)),
+    ]
+    for change in changes:
+        out = []
+        for side in (torch, rl):
+            prune = side.nn.utils.prune
+            side.manual_seed(0)
+            m = side.nn.Linear(5, 4)
+            change(prune, m, side)
+            seen = [m.weight.clone(), {k: v.clone() for k, v in m.state_dict().items()}]
+            prune.l1_unstructured(m, "weight", 2)
+            prune.ln_structured(m, "weight", 1, 1, 0)
+            seen += [m.weight, m(side.ones(2, 5))]
+            assert prune.is_pruned(m)
+            prune.remove(m, "weight")
+            assert not prune.is_pruned(m)
+            seen.append(dict(m.state_dict()))
+            out.append(seen)
+        assert_same(out[1], out[0])
+    out = []
+    for side in (torch, rl):
+        prune = side.nn.utils.prune
+        side.manual_seed(0)
+        a, b = side.nn.Linear(5, 4), side.nn.Linear(4, 3)
+        prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=0.4)
+        out.append([a.weight, b.weight])
+        for bad, error in (
+            (lambda p=prune, m=a: p.l1_unstructured(m, "weight", -1), ValueError),
+            (lambda p=prune, m=a: p.l1_unstructured(m, "weight", 1.5), ValueError),
+            (lambda p=prune, m=a: p.l1_unstructured(m, "weight", "half"), TypeError),
+            (lambda p=prune, m=b: p.ln_structured(m, "bias", 1, 2, 0), ValueError),
+            (lambda p=prune, m=b: p.remove(m, "bias"), ValueError),
+        ):
+            with pytest.raises(error):
+                bad()
+        assert list(b._parameters) in (["bias", "weight_orig"], ["weight_orig", "bias"])
+    assert_same(out[1], out[0])
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions(dims):
+    data, weight = torch.rand(2, 4, *[7] * dims), torch.rand(6, 2, *[3] * dims)
+    options = {"stride": 2, "padding": 1, "groups": 2}
+    name = f"conv{dims}d"
+    grad = torch.rand(getattr(torch.nn.functional, name)(data, weight, **options).shape)
+    for which, args in (("input", (tuple(data.shape), weight, grad)), ("weight", (data, tuple(weight.shape), grad))):
+        want = getattr(torch.nn.grad, f"{name}_{which}")(*args, **options)
+        assert_same(getattr(rl.nn.grad, f"{name}_{which}")(*to_rushlight(args), **options), want)

@@ -37,6 +37,12 @@ def _insert(hooks: dict[int, Any], handle: RemovableHandle, hook: Any, prepend: 
     hooks.update(rest)
 
 
+def _register(hooks: dict[int, Any], hook: Any, prepend: bool) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    _insert(hooks, handle, hook, prepend)
+    return handle
+
+
 def _register_global(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
@@ -127,7 +133,7 @@ class HooksMixin(ModuleBase):  # type: ignore[misc]
                 "hook, got both"
             )
         self.__dict__["_is_full_backward_hook"] = False
-        return self._register(self._backward_hooks, hook, False)
+        return _register(self._backward_hooks, hook, False)
 
     def register_full_backward_hook(self: Any, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls ``hook(module, grad_input, grad_output)`` when gradients with respect to the inputs are known.
@@ -142,11 +148,11 @@ class HooksMixin(ModuleBase):  # type: ignore[misc]
                 "backward hook, got both"
             )
         self.__dict__["_is_full_backward_hook"] = True
-        return self._register(self._backward_hooks, hook, prepend)
+        return _register(self._backward_hooks, hook, prepend)
 
     def register_full_backward_pre_hook(self: Any, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls ``hook(module, grad_output)`` before the backward of the module; a result replaces grad_output."""
-        return self._register(self._backward_pre_hooks, hook, prepend)
+        return _register(self._backward_pre_hooks, hook, prepend)
 
     def register_forward_pre_hook(
         self: Any, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -196,7 +202,7 @@ class HooksMixin(ModuleBase):  # type: ignore[misc]
         """Calls ``hook(module, state_dict, prefix, local_metadata)`` at the end of state_dict; it may change it in
         place."""
         hook._from_public_api = True  # type: ignore[attr-defined]
-        return self._register(self._state_dict_hooks, hook, False)
+        return _register(self._state_dict_hooks, hook, False)
 
     def _register_state_dict_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
         # Unlike the public form its result may replace the dict.
@@ -205,19 +211,18 @@ class HooksMixin(ModuleBase):  # type: ignore[misc]
                 "_register_state_dict_hook: the hook is registered by register_state_dict_post_hook; expected a hook "
                 "of one kind, got the same one twice"
             )
-        handle = self._register(self._state_dict_hooks, hook, False)
-        return handle
+        return _register(self._state_dict_hooks, hook, False)
 
     def register_state_dict_pre_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, prefix, keep_vars)`` before state_dict collects."""
-        return self._register(self._state_dict_pre_hooks, hook, False)
+        return _register(self._state_dict_pre_hooks, hook, False)
 
     def _register_load_state_dict_pre_hook(
         self: Any, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         if with_module:
             hook = _BoundToModule(hook, self)
-        return self._register(self._load_state_dict_pre_hooks, hook, False)
+        return _register(self._load_state_dict_pre_hooks, hook, False)
 
     def register_load_state_dict_pre_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)`` before
@@ -226,12 +231,7 @@ class HooksMixin(ModuleBase):  # type: ignore[misc]
 
     def register_load_state_dict_post_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, incompatible_keys)`` after loading; the hook may change the two lists in place."""
-        return self._register(self._load_state_dict_post_hooks, hook, False)
-
-    def _register(self, hooks: dict[int, Any], hook: Any, prepend: bool) -> RemovableHandle:
-        handle = RemovableHandle(hooks)
-        _insert(hooks, handle, hook, prepend)
-        return handle
+        return _register(self._load_state_dict_post_hooks, hook, False)
 
     # ---------------------------------------------------------------- the call
 

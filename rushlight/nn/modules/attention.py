@@ -69,7 +69,7 @@ class MultiheadAttention(Module):
                 f"MultiheadAttention: expected embed_dim divisible by num_heads, got {embed_dim} and {num_heads}"
             )
 
-        def parameter(*shape: int) -> Parameter:
+        def parameter(*shape: int) -> Any:
             return Parameter(rushlight.empty(shape, device=device, dtype=dtype))
 
         if self._qkv_same_embed_dim:

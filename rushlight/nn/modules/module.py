@@ -380,6 +380,10 @@ class Module(StateMixin):
         # names such as "0" are no attributes one could write
         return sorted(n for n in names if not n[:1].isdigit())
 
+    def __getstate__(self) -> dict[str, Any]:
+        # the default refuses objects with a C layout of their own
+        return self.__dict__
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name in _HOOK_DICTS:
@@ -484,11 +488,11 @@ class Module(StateMixin):
         for name, param in self._parameters.items():
             if param is None:
                 continue
-            grad = None if is_lazy(param) else param.grad
+            grad: Any = None if is_lazy(param) else param.grad
             # the conversion must not be recorded, and its result is the parameter's memory, not a new value of it
             with rushlight.no_grad():
                 converted = fn(param)
-                new_grad = None if grad is None else fn(grad)
+                new_grad: Any = None if grad is None else fn(grad)
             target = param
             if converted is not param and _same_kind(param, converted):
                 # a gradient of the old dtype would not fit the new data

@@ -183,7 +183,8 @@ def _inject_class(module: Any) -> None:
     members: dict[str, Any] = {"__getstate__": getstate}
     if not hasattr(cls, "__deepcopy__"):
         members["__deepcopy__"] = default_deepcopy
-    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
+    make: Any = type
+    module.__class__ = make(f"Parametrized{cls.__name__}", (cls,), members)
 
 
 def _inject_property(module: Any, tensor_name: str) -> None:

@@ -19,7 +19,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 def norm_except_dim(v: Tensor, dim: int) -> Tensor:
     """The norms of the slices along ``dim`` (of everything when it is -1), of a shape that broadcasts."""
     if dim == -1:
-        return v.norm()
+        return rushlight.linalg.vector_norm(v)
     others = [d for d in range(v.dim()) if d != dim % v.dim()]
     return rushlight.linalg.vector_norm(v, 2, others, keepdim=True) if others else v.abs()
 

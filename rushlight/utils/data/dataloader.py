@@ -61,7 +61,7 @@ class DataLoader:
         [[0, 1], [2, 3], [4]]
     """
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
     __initialized = False
 
     def __init__(
@@ -153,7 +153,8 @@ class DataLoader:
             else:
                 sampler = SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            indices: Any = sampler
+            batch_sampler = BatchSampler(indices, batch_size, drop_last)
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.sampler = sampler

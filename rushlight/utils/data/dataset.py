@@ -30,7 +30,7 @@ class Dataset:
     """
 
     # Dataset[int] in annotations and as a base class
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.__getitem__: not defined; expected it in the class")

@@ -20,7 +20,7 @@ __all__ = [
 class Sampler:
     """Base class of samplers: define ``__iter__`` over keys, and ``__len__`` where it is known."""
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__}.__iter__: not defined; expected it in the class")

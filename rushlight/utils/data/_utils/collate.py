@@ -42,7 +42,8 @@ def default_convert(data: Any) -> Any:
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
         if data.dtype.kind in "OSU":
             return data
-        return rushlight.as_tensor(data)
+        # a number of numpy's is read-only memory: an array of it is not
+        return rushlight.as_tensor(numpy.asarray(data) if isinstance(data, numpy.generic) else data)
     if isinstance(data, collections.abc.Mapping):
         return _rebuilt_mapping(data, {k: default_convert(v) for k, v in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):

@@ -14,6 +14,8 @@ _worker_info: WorkerInfo | None = None
 class WorkerInfo:
     """``id``, ``num_workers``, ``seed`` and ``dataset`` of a worker process; cannot be changed."""
 
+    _names: tuple[str, ...]
+
     def __init__(self, **kwargs: Any) -> None:
         self.__dict__.update(kwargs)
         self.__dict__["_names"] = tuple(kwargs)
