@@ -1,7 +1,7 @@
 """Writes the C++ tables that the records in rushlight/ops imply.
 
     python tools/generate.py --out DIR     write them (only files whose text changed)
-    python tools/generate.py --out DIR --list     print their paths, one per line, "library" or "extension" before each
+    python tools/generate.py --out DIR --list     print their paths, one per line, after "library", "extension" or "package"
 
 The generator knows families and kinds, never the name of an operation.
 """
@@ -173,7 +173,7 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
 def elementwise_row(op: Any) -> str:
     inputs = [i for i, a in enumerate(op.arguments) if a.type in ("Tensor", "Tensor|Scalar", "Scalar")]
     padded = ", ".join(str(i) for i in (inputs + [0] * 4)[:4])
-    compute = {"promote": 0, "float": 1}[op.options["compute"]]
+    compute = {"promote": 0, "float": 1, "tensor": 2}[op.options["compute"]]
     result = {"same": 0, "bool": 1, "real": 2}[op.options["result"]]
     with_default = [i for i in inputs if op.arguments[i].type == "Scalar" and op.arguments[i].default is not None]
     fewer = len(inputs) - len(with_default)
@@ -234,11 +234,11 @@ def outputs(table: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """File name -> (target, text)."""
     op_table, header = write_table(table)
     files = {"op_table.inc": ("extension", op_table), "ops.h": ("extension", header)}
-    if (ROOT / "tools" / "generate_elementwise.py").exists():
-        sys.path.insert(0, str(ROOT / "tools"))
-        elementwise = importlib.import_module("generate_elementwise")
-        for name, text in elementwise.generate(table).items():
-            files[name] = ("library", text)
+    sys.path.insert(0, str(ROOT / "tools"))
+    for name, text in importlib.import_module("generate_elementwise").generate(table).items():
+        files[name] = ("library", text)
+    for name, text in importlib.import_module("generate_stub").generate(table).items():
+        files[name] = ("package", text)
     return files
 
 
