@@ -300,21 +300,28 @@ RL_INLINE double erf_kernel(double x) {
                  -0.02686617064483512, 0.11283791670954386, -0.3761263890318375);
   return x * 0x1.20dd750429b6dp+0 + x * (0x1.1ae3a914fed8p-56 + z * p);
 }
+// exp(a^2) erfc(a) for a >= 1/2: (1 + 2a) times it is smooth in (a - 4) / (a + 4).
+RL_INLINE double erfcx_kernel(double a) {
+  const double large = a > 1e300 ? 1e300 : a;
+  const double u = (large - 4.0) / (large + 4.0);
+  const double p = polynomial(
+      u, -1.5094011568474567e-09, -1.7587569131550358e-08, 7.774361005302237e-08, 8.41000664658662e-08,
+      -7.85261329451825e-07, 2.7640192525956696e-07, 5.6807438673535554e-06, -1.12073036720784e-05,
+      -2.4386151543427783e-05, 0.00015061454709067168, -0.00019926046299131533, -0.0007577711995687234,
+      0.0050319706698057, -0.016197734426606665, 0.037167515459556266, -0.06633036577503158, 0.09373283500331438,
+      -0.10103906603820055, 0.06809705425454203, 0.015379652102657083, -0.1396211168405611, 1.2329951186255523);
+  return p / (1.0 + 2.0 * a);
+}
+// exp(s a^2) for s = 1 or -1, with a^2 in two parts: its rounding error alone would cost hundreds of ulps.
+RL_INLINE double exp_of_square(double a, double s) {
+  const double high = from_bits(bits_of(a) & 0xfffffffff8000000);
+  const double d = s * (a - high) * (a + high);
+  return exp(s * high * high) * (1.0 + d * (1.0 + d * (0.5 + d * (1.0 / 6.0))));
+}
 // erfc for a >= 1/2
 RL_INLINE double erfc_kernel(double magnitude) {
   const double a = magnitude > 28.0 ? 28.0 : magnitude;
-  const double u = (a - 4.0) / (a + 4.0);
-  const double p = polynomial(
-      u, -8.998271221482292e-09, 7.384995307469559e-08, 5.811058340698759e-08, -7.810415234869762e-07,
-      3.0999929827882127e-07, 5.678279397417854e-06, -1.1231483157357144e-05, -2.4385343885096754e-05,
-      0.0001506251236049366, -0.00019926058994042102, -0.0007577740795005146, 0.005031970667528017,
-      -0.01619773394653946, 0.03716751546379682, -0.06633036582122463, 0.09373283500269361, -0.10103906603593467,
-      0.06809705425457485, 0.015379652102613885, -0.13962111684056158, 1.2329951186255526);
-  // exp(-a^2) with a^2 in two parts: its rounding error alone would cost hundreds of ulps.
-  const double high = from_bits(bits_of(a) & 0xfffffffff8000000);
-  const double d = (a - high) * (a + high);
-  const double correction = 1.0 - d * (1.0 - d * (0.5 - d * (1.0 / 6.0)));
-  return exp(-high * high) * (correction * p / (1.0 + 2.0 * a));
+  return exp_of_square(a, -1.0) * erfcx_kernel(a);
 }
 RL_INLINE double erf(double x) {
   const double a = fabs(x);
@@ -327,6 +334,13 @@ RL_INLINE double erfc(double x) {
   const double near = 1.0 - erf_kernel(x);
   return fabs(x) > 0.5 ? far : near;
 }
+RL_INLINE double erfcx(double x) {
+  const double a = fabs(x);
+  const double square = exp_of_square(a > 28.0 ? 28.0 : a, 1.0), kernel = erfcx_kernel(a);
+  const double far = x < 0.0 ? 2.0 * square - kernel : kernel;
+  return a > 0.5 ? far : square * (1.0 - erf_kernel(x));
+}
+RL_INLINE float erfcx(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
 RL_INLINE double ndtr(double x) { return 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1); }
 RL_INLINE double erfinv(double y) {
   const double a = fabs(y), c = 1.0 - a;
@@ -339,7 +353,7 @@ RL_INLINE double erfinv(double y) {
                                 6.756558363699546, -6.797558576385165, 3.8531490730800577);
   const double x = a * (w > 6.0 ? far : near);
   // One step of Halley's method, which triples the number of right digits.
-  const double above = a > 0.5 ? c - erfc_kernel(x) : erf_kernel(x > 1.0 ? 1.0 : x) - a;
+  const double above = a > 0.55 ? c - erfc_kernel(x) : erf_kernel(x > 1.0 ? 1.0 : x) - a;
   const double d = above / (0x1.20dd750429b6dp+0 * exp(-x * x));
   const double result = copysign(x - d / (1.0 + x * d), y);
   return a == 1.0 ? copysign(kInf, y) : result;

@@ -108,7 +108,8 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
   DType promoted = common;
   if (!uniform || numbers) {
     Ranks ranks;
-    for (int i = 0; i < input_count; i++) ranks.add(*inputs[i]);
+    for (int i = 0; i < input_count; i++)
+      if (spec.compute != 2 || inputs[i]->tag == Tag::Tensor) ranks.add(*inputs[i]);
     promoted = ranks.result();
   }
   if (spec.compute == 1 && promoted <= RL_INT64) promoted = default_dtype;

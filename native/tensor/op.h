@@ -131,7 +131,7 @@ constexpr uint16_t kNoKernel = 0xffff;
 struct ElementwiseFamily {
   uint16_t kernel;    // rl_elementwise id
   uint16_t types;     // bit d: there is a kernel computing in dtype d
-  uint8_t compute;    // 0 promoted type, 1 the same with integers as float
+  uint8_t compute;    // 0 promoted type, 1 the same with integers as float, 2 promoted type of the tensors alone
   uint8_t result;     // 0 the promoted type, 1 bool, 2 real part's type
   uint8_t input_count;
   uint8_t inputs[4];  // argument numbers

@@ -7,6 +7,7 @@ body or documentation of its records is asked for.
 MODULES = (
     "elementwise",
     "activation",
+    "special",
     "shape",
     "indexing",
     "reduction",
@@ -14,6 +15,10 @@ MODULES = (
     "creation",
     "matrix",
     "network",
+    "pooling",
+    "normalization",
+    "loss",
+    "embedding",
     "random",
     "autograd_ops",
     "tensor",

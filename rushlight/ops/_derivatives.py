@@ -132,6 +132,7 @@ RULES: Mapping[str, Rule] = {
     "erf": _unary(lambda x, r: _TWO_OVER_ROOT_PI * _f.exp(-(x * x))),
     "erfc": _unary(lambda x, r: -_TWO_OVER_ROOT_PI * _f.exp(-(x * x))),
     "erfinv": _unary(lambda x, r: 0.5 * math.sqrt(math.pi) * _f.exp(r * r)),
+    "erfcx": _unary(lambda x, r: 2 * x * r - _TWO_OVER_ROOT_PI),
     "ndtr": _unary(lambda x, r: _f.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))),
     "lgamma": _unary(lambda x, r: _f.digamma(x)),
     "digamma": _unary(lambda x, r: _f.polygamma(1, x)),

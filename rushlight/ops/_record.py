@@ -160,8 +160,9 @@ def elementwise(
         expression: takes scalar proxies of those names and returns the scalar result.
         types: compute dtypes that have a kernel, names separated by spaces, or groups: ``bool``, ``int`` (the five
             integer dtypes), ``float`` (float32, float64), ``complex`` (both). float16 and bfloat16 compute in float32.
-        compute: how the compute dtype follows from the inputs: ``promote`` (PyTorch's result type) or ``float``
-            (the same, but integers become the default float dtype).
+        compute: how the compute dtype follows from the inputs: ``promote`` (PyTorch's result type), ``float`` (the
+            same, but integers become the default float dtype) or ``tensor`` (the result type of the tensors alone, to
+            which numbers are converted).
         result: dtype of the result: ``same`` as the promoted type, ``bool``, or ``real`` (of complex: the real type).
         fields: the fields of `Operation` (derivative, inplace, doc, ...).
     """

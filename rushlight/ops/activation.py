@@ -17,6 +17,7 @@ elementwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     lambda self, threshold, value: where(self <= threshold, value, self),
     types="int float",
+    compute="tensor",
     inplace=True,
     method=False,
     derivative={"self": lambda grad, self, threshold: rl.where(self <= threshold, 0, grad)},
@@ -25,7 +26,8 @@ elementwise(
 elementwise(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     lambda self, min_val, max_val: minimum(maximum(self, min_val), max_val),
-    types="int float",
+    types="int8 int16 int32 int64 float",
+    compute="tensor",
     inplace=True,
     method=False,
     derivative={

@@ -26,13 +26,10 @@ from ._expression import (
     log1p,
     maximum,
     minimum,
-    ndtr,
     nextafter,
-    polygamma,
     sin,
     trunc_divide,
     where,
-    zeta,
 )
 from ._fused import fuse_derivatives
 from ._record import TABLE, composite, elementwise, native, rl
@@ -52,6 +49,10 @@ def _conj(x: Any) -> Any:
 
 def _zeros(grad: Any) -> Any:
     return rl.zeros_like(grad)
+
+
+def _no_derivative(grad: Any) -> Any:
+    raise RuntimeError("the derivative for 'nextafter' is not implemented.")
 
 
 def _function(
@@ -199,7 +200,15 @@ elementwise(
     options={"fuse": False},
     doc="What is left of self after taking away whole multiples of other; it has the sign of self.",
 )
-_function("neg", lambda grad: -grad, "-self.", types="int float complex", compute="promote", aliases="negative", options={"refusal": "RuntimeError"})
+_function(
+    "neg",
+    lambda grad: -grad,
+    "-self.",
+    types="int float complex",
+    compute="promote",
+    aliases="negative",
+    options={"refusal": "RuntimeError"},
+)
 _function(
     "positive", lambda grad: grad, "self.", types="int float complex", compute="promote", inplace=False, out=False
 )
@@ -267,7 +276,7 @@ elementwise(
 )
 
 
-@composite("float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor", method=True)
+@composite("float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor", method=True, inplace=True, out=True)
 def _float_power(self: Any, exponent: Any) -> Any:
     """The power computed in float64, or complex128."""
     complex_ = any(
@@ -390,7 +399,7 @@ elementwise(
 )
 
 
-@composite("ldexp(Tensor self, Tensor other) -> Tensor", inplace=False)
+@composite("ldexp(Tensor self, Tensor other) -> Tensor", inplace=True, out=True)
 def _ldexp(self: Any, other: Any) -> Any:
     """self * 2 ** other."""
     return self * rl.pow(2.0, other)
@@ -472,97 +481,6 @@ _function(
     types="float",
 )
 
-# ---------------------------------------------------------------- special functions
-
-_function(
-    "sigmoid",
-    lambda grad, result: grad * _conj((1 - result) * result),
-    "1 / (1 + exp(-self)).",
-    aliases="special.expit",
-)
-_function(
-    "erf",
-    lambda grad, self: grad * ((self * self).neg().exp() * (2 / math.sqrt(math.pi))),
-    "The error function.",
-    types="float",
-    aliases="special.erf",
-)
-_function(
-    "erfc",
-    lambda grad, self: grad * ((self * self).neg().exp() * (-2 / math.sqrt(math.pi))),
-    "1 - erf(self), accurate where it is small.",
-    types="float",
-    aliases="special.erfc",
-)
-_function(
-    "erfinv",
-    lambda grad, result: grad * ((result * result).exp() * (math.sqrt(math.pi) / 2)),
-    "The inverse of erf.",
-    types="float",
-    aliases="special.erfinv",
-)
-_function(
-    "special_ndtr",
-    lambda grad, self: grad * ((self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi))),
-    "The normal distribution function.",
-    expression=lambda self: ndtr(self),
-    types="float",
-    aliases="special.ndtr",
-    inplace=False,
-    method=False,
-)
-_function(
-    "lgamma",
-    lambda grad, self: grad * self.digamma(),
-    "The logarithm of |gamma(self)|.",
-    types="float",
-    aliases="special.gammaln",
-)
-_function(
-    "digamma",
-    lambda grad, self: grad * rl._polygamma(1, self),
-    "The derivative of lgamma.",
-    types="float",
-    aliases="special.psi special.digamma",
-)
-elementwise(
-    "_polygamma(Scalar order, Tensor self) -> Tensor",
-    lambda order, self: polygamma(order, self),
-    types="float",
-    compute="float",
-    inplace=False,
-    derivative={"self": lambda grad, order, self: grad * rl._polygamma(order + 1, self)},
-    options={"fuse": False},
-    doc="The derivative of digamma of some order.",
-)
-elementwise(
-    "special_zeta(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    lambda self, other: zeta(self, other),
-    types="float",
-    compute="float",
-    method=False,
-    public="special.zeta",
-    derivative={"other": lambda grad, self, other: grad * -self * rl.special_zeta(self + 1, other)},
-    options={"fuse": False},
-    doc="Hurwitz' zeta function, the sum of (k + other) ** -self over k >= 0.",
-)
-
-
-@composite("polygamma(int n, Tensor self) -> Tensor", public="polygamma special.polygamma", method=False)
-def _polygamma_body(n: int, self: Any) -> Any:
-    """The n-th derivative of digamma."""
-    if n < 0:
-        raise RuntimeError(f"polygamma(n, x) does not support negative n; expected n >= 0, got {n}")
-    return self.digamma() if n == 0 else rl._polygamma(n, self)
-
-
-@composite("logit(Tensor self, float? eps=None) -> Tensor", public="logit special.logit", inplace=False)
-def _logit(self: Any, eps: float | None = None) -> Any:
-    """log(self / (1 - self)), with self limited to [eps, 1 - eps] when eps is given."""
-    x = self if eps is None else self.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
-
-
 # ---------------------------------------------------------------- rounding and parts
 
 for _name, _doc in (
@@ -582,8 +500,8 @@ for _name, _doc in (
 _function("frac", lambda grad: grad, "The fraction, with the sign of self.", types="float", compute="promote")
 
 
-@composite("round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=False)
-def _round_decimals(self: Any, *, decimals: int) -> Any:
+@composite("round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=True, out=True)
+def _round_decimals(self: Any, decimals: int) -> Any:
     """Rounded to that many decimals; to tens, hundreds, ... when negative."""
     if decimals == 0:
         return self.round()
@@ -608,6 +526,8 @@ elementwise(
     lambda self, other: nextafter(self, other),
     types="float",
     inplace=True,
+    derivative={"self": _no_derivative, "other": _no_derivative},
+    options={"fuse": False},
     doc="The next number from self in the direction of other.",
 )
 elementwise(
@@ -708,10 +628,14 @@ elementwise(
     options={"fuse": False},
     doc="self where the condition holds, other elsewhere.",
 )
-composite("_where_method(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", public="Tensor.where", method=False)(
-    lambda self, condition, other: rl.where(condition, self, other)
+composite(
+    "_where_method(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", public="Tensor.where", method=False
+)(lambda self, condition, other: rl.where(condition, self, other))
+composite("where.condition(Tensor condition) -> Any", method=False)(
+    lambda condition: rl.nonzero(condition, as_tuple=True)
 )
-composite("where.condition(Tensor condition) -> Any", method=False)(lambda condition: rl.nonzero(condition, as_tuple=True))
+
+
 for _name, _wins, _loses in (("maximum", "gt", "lt"), ("minimum", "lt", "gt")):
     elementwise(
         f"{_name}(Tensor self, Tensor other) -> Tensor",
@@ -794,7 +718,9 @@ for _name, _doc in (("gcd", "The greatest common divisor."), ("lcm", "The least 
     )
 
 
-@composite("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=False)
+@composite(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=True, out=True
+)
 def _nan_to_num(self: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
     """self with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and smallest)."""
     if not self.dtype.is_floating_point:
