@@ -146,7 +146,7 @@ rl_status copy_part(const rl_tensor& src, rl_tensor& out) {
   box.finish();
   if (box.steps()[0] != item || box.steps()[1] != item) return rl_copy(&src, &out);
   parallel_for(box.count, kBlockElements, [&](int64_t begin, int64_t end) {
-    walk(box, begin, end, [&](char* const* p, int64_t n) { std::memcpy(p[1], p[0], static_cast<size_t>(n * item)); });
+    walk(box, begin, end, [&](char* const* p, int64_t n) { copy_run(p[1], p[0], n * item); });
   });
   return RL_OK;
 }

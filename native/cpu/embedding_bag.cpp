@@ -78,6 +78,52 @@ compute_type<T> factor_of(const rl_tensor* factors, int64_t i) {
   return factors == nullptr ? C(1) : static_cast<C>(static_cast<const T*>(factors->data)[i * factors->strides[0]]);
 }
 
+// One bag into sums, and places for maxima; returns how many rows took part. `rows` is room for as many offsets.
+template <class T>
+int64_t fill_bag(const BagWork& work, int64_t bag, compute_type<T>* sums, int64_t* places, int64_t* rows) {
+  using C = compute_type<T>;
+  const Bags& bags = work.bags;
+  const int64_t size = work.out.shape[1], step = work.weight.strides[1];
+  const int64_t row_bytes = work.weight.strides[0] * static_cast<int64_t>(sizeof(T));
+  const char* const base = static_cast<const char*>(work.weight.data);
+  int64_t taken = 0;
+  if constexpr (std::is_same_v<T, C>) {
+    if (work.mode != RL_BAG_MAX && work.factors == nullptr && step == 1) {
+      for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) {
+        rows[taken] = bags.index(i) * row_bytes;
+        taken += bags.index(i) != work.padding;
+      }
+      if constexpr (std::is_same_v<T, float>) {
+        row_table().sum_float(base, rows, taken, size, sums);
+      } else {
+        row_table().sum_double(base, rows, taken, size, sums);
+      }
+      return taken;
+    }
+  }
+  std::fill_n(sums, size, C(0));
+  if (work.mode == RL_BAG_MAX) std::fill_n(places, size, 0);
+  for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) {
+    const int64_t row = bags.index(i);
+    if (row == work.padding) continue;
+    const T* const from = reinterpret_cast<const T*>(base + row * row_bytes);
+    if (work.mode == RL_BAG_MAX) {
+      for (int64_t j = 0; j < size; ++j) {
+        const C value = static_cast<C>(from[j * step]);
+        if (taken == 0 || value > sums[j]) {
+          sums[j] = value;
+          places[j] = row;
+        }
+      }
+    } else {
+      const C factor = factor_of<T>(work.factors, i);
+      for (int64_t j = 0; j < size; ++j) sums[j] += factor * static_cast<C>(from[j * step]);
+    }
+    ++taken;
+  }
+  return taken;
+}
+
 template <class T>
 rl_status fill_bags(const BagWork& work) {
   using C = compute_type<T>;
@@ -85,37 +131,11 @@ rl_status fill_bags(const BagWork& work) {
   const int64_t size = work.out.shape[1], average = bags.count > 0 ? bags.total / bags.count + 1 : 1;
   const int64_t block = std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, size * average));
   return parallel_for(bags.count, block, [&](int64_t begin, int64_t end) -> rl_status {
-    Scratch<C> line(size);
-    Scratch<int64_t> places(work.mode == RL_BAG_MAX ? size : 0);
-    if (!line.ok() || !places.ok()) return RL_MEMORY_ERROR;
-    C* const sums = line.get();
-    const int64_t step = work.weight.strides[1];
+    Scratch<C> sums(size);
+    Scratch<int64_t> places(work.mode == RL_BAG_MAX ? size : 0), rows(bags.end(end - 1) - bags.begin(begin) + 1);
+    if (!sums.ok() || !places.ok() || !rows.ok()) return RL_MEMORY_ERROR;
     for (int64_t b = begin; b < end; ++b) {
-      std::fill_n(sums, size, C(0));
-      if (work.mode == RL_BAG_MAX) std::fill_n(places.get(), size, 0);
-      int64_t taken = 0;
-      for (int64_t i = bags.begin(b); i < bags.end(b); ++i) {
-        const int64_t row = bags.index(i);
-        if (row == work.padding) continue;
-        const T* const from = static_cast<const T*>(work.weight.data) + row * work.weight.strides[0];
-        if (work.mode == RL_BAG_MAX) {
-          for (int64_t j = 0; j < size; ++j) {
-            const C value = static_cast<C>(from[j * step]);
-            if (taken == 0 || value > sums[j]) {
-              sums[j] = value;
-              places[j] = row;
-            }
-          }
-        } else if (work.factors != nullptr) {
-          const C factor = factor_of<T>(work.factors, i);
-          for (int64_t j = 0; j < size; ++j) sums[j] += factor * static_cast<C>(from[j * step]);
-        } else if (std::is_same_v<T, C> && step == 1) {
-          row_table().add[dtype_of<T>](sums, from, size);
-        } else {
-          for (int64_t j = 0; j < size; ++j) sums[j] += static_cast<C>(from[j * step]);
-        }
-        ++taken;
-      }
+      const int64_t taken = fill_bag<T>(work, b, sums.get(), places.get(), rows.get());
       T* const to = static_cast<T*>(work.out.data) + b * work.out.strides[0];
       const C divisor = work.mode == RL_BAG_MEAN && taken > 0 ? static_cast<C>(taken) : C(1);
       for (int64_t j = 0; j < size; ++j) to[j * work.out.strides[1]] = T(sums[j] / divisor);

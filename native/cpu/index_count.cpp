@@ -1,4 +1,5 @@
 // Runs of equal slices (for unique), histograms, and repeated indices.
+#include <atomic>
 #include <cmath>
 
 #include "cpu/index_values.h"
@@ -267,20 +268,29 @@ rl_status rl_bincount(const rl_tensor* input, const rl_tensor* weights, const rl
   const int64_t n = input->shape[0], bins = out->shape[0];
   rl::Box<1> box;
   rl::box_of(*input, box);
-  RL_TRY(rl::check_range(box, 0, bins, 0, RL_INDEX_ERROR));
   if (weights != nullptr) {
+    RL_TRY(rl::check_range(box, 0, bins, 0, RL_INDEX_ERROR));
     dtype == RL_FLOAT32 ? rl::weigh<float>(*input, *weights, *out) : rl::weigh<double>(*input, *weights, *out);
     return RL_OK;
   }
+  std::atomic<bool> outside{false};
   const auto count = [&](int64_t begin, int64_t end, int64_t* cells) {
-    // Two sets of counters would hide the latency of equal neighbours; values are rarely that alike.
-    for (int64_t i = begin; i < end; ++i) ++cells[rl::at(*input, i)];
+    for (int64_t i = begin; i < end; ++i) {
+      const uint64_t value = static_cast<uint64_t>(rl::at(*input, i));
+      if (value >= static_cast<uint64_t>(bins)) [[unlikely]] {
+        outside.store(true, std::memory_order_relaxed);
+        return;
+      }
+      ++cells[value];
+    }
   };
-  if (out->strides[0] == 1 || bins <= 1) return rl::count_parts(n, bins, static_cast<int64_t*>(out->data), count);
-  rl::Scratch<int64_t> dense(bins);
-  if (!dense.ok()) return RL_MEMORY_ERROR;
-  RL_TRY(rl::count_parts(n, bins, dense.get(), count));
-  for (int64_t bin = 0; bin < bins; ++bin) rl::at(*out, bin) = dense[bin];
+  const bool dense = out->strides[0] == 1 || bins <= 1;
+  rl::Scratch<int64_t> own(dense ? 0 : bins);
+  if (!own.ok()) return RL_MEMORY_ERROR;
+  int64_t* const counts = dense ? static_cast<int64_t*>(out->data) : own.get();
+  RL_TRY(rl::count_parts(n, bins, counts, count));
+  if (outside.load(std::memory_order_relaxed)) return rl::check_range(box, 0, bins, 0, RL_INDEX_ERROR);
+  for (int64_t bin = 0; bin < bins && !dense; ++bin) rl::at(*out, bin) = counts[bin];
   return RL_OK;
 }
 

@@ -224,7 +224,9 @@ rl_status run_indexed(const Indexed& plan, PairLoop loop, const void* op, Gather
     parallel_for(outer, block,
                  [&](int64_t begin, int64_t end) { runner.rectangle(0, positions, begin, end, 0, inner); });
   } else if (inner >= 512) {
-    const int64_t block = (std::max<int64_t>(ceil_div(inner, 32), 256) + 63) / 64 * 64;
+    // Long pieces: short ones far apart are slow to reach.
+    const int64_t block =
+        inner < 2048 ? ceil_div(ceil_div(inner, 2), 64) * 64 : std::max<int64_t>(ceil_div(inner, 32), 1024);
     parallel_for(inner, block,
                  [&](int64_t begin, int64_t end) { runner.rectangle(0, positions, 0, outer, begin, end); });
   } else {

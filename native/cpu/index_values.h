@@ -64,33 +64,21 @@ inline bool differs(T a, T b) {
   }
 }
 
-// b where `take`, else a, without a branch that data would mislead.
+// Whether y replaces the greatest value so far, x: it is greater, or the first NaN.
 template <class T>
-inline T choose(bool take, T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    const U mask = U(0) - U(take);
-    return bit_cast<T>((bit_cast<U>(a) & ~mask) | (bit_cast<U>(b) & mask));
-  } else {
-    return take ? b : a;
-  }
-}
-
-// The greater one; NaN wins, the first of two.
-template <class T>
-inline T larger(T a, T b) {
+inline bool replaces_larger(T x, T y) {
   if constexpr (is_reduced_float_v<T>) {
-    return T(larger(static_cast<float>(a), static_cast<float>(b)));
+    return replaces_larger(static_cast<float>(x), static_cast<float>(y));
   } else {
-    return choose(static_cast<bool>(!(a >= b) & (a == a)), a, b);
+    return !(x >= y) && x == x;
   }
 }
 template <class T>
-inline T smaller(T a, T b) {
+inline bool replaces_smaller(T x, T y) {
   if constexpr (is_reduced_float_v<T>) {
-    return T(smaller(static_cast<float>(a), static_cast<float>(b)));
+    return replaces_smaller(static_cast<float>(x), static_cast<float>(y));
   } else {
-    return choose(static_cast<bool>(!(a <= b) & (a == a)), a, b);
+    return !(x <= y) && x == x;
   }
 }
 
@@ -161,12 +149,17 @@ struct Multiply {
 template <class T>
 struct TakeLarger {
   static constexpr bool kOrdered = true, kCopies = false, kAdds = false;
-  void operator()(T& x, const T& y) const { x = larger(x, y); }
+  // A branch: once extremes have been seen, most values are not.
+  void operator()(T& x, const T& y) const {
+    if (replaces_larger(x, y)) x = y;
+  }
 };
 template <class T>
 struct TakeSmaller {
   static constexpr bool kOrdered = true, kCopies = false, kAdds = false;
-  void operator()(T& x, const T& y) const { x = smaller(x, y); }
+  void operator()(T& x, const T& y) const {
+    if (replaces_smaller(x, y)) x = y;
+  }
 };
 
 }  // namespace rl
