@@ -335,8 +335,8 @@ Value constant(PyObject* o, std::vector<std::vector<int64_t>>& ints, std::vector
     bool all_int = true, all_number = true;
     for (Py_ssize_t i = 0; i < n; i++) {
       Py item(need(PySequence_GetItem(o, i)));
-      all_int &= PyLong_Check(item.get());
-      all_number &= PyLong_Check(item.get()) || PyFloat_Check(item.get());
+      all_int &= PyLong_Check(item.get()) && !PyBool_Check(item.get());  // `needs` stays a tuple
+      all_number &= (PyLong_Check(item.get()) && !PyBool_Check(item.get())) || PyFloat_Check(item.get());
     }
     if (all_int) {
       auto& list = ints.emplace_back();

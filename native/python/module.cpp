@@ -12,7 +12,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
   PyObject* module = PyModule_Create(&definition);
   if (!module) return nullptr;
   if (rl::constants_init(module) && rl::storage_init(module) && rl::tensor_type_init(module) && rl::functions_init(module) &&
-      rl::data_init(module) && rl::generator_init(module) && rl::module_base_init(module) && rl::autograd_module_init(module) == 0)
+      rl::data_init(module) && rl::generator_init(module) && rl::module_base_init(module) && rl::optimizer_init(module) && rl::autograd_module_init(module) == 0)
     return module;
   Py_DECREF(module);
   return nullptr;

@@ -129,6 +129,7 @@ extern PyMethodDef exchange_methods[];  // of Tensor: numpy, tolist, item, __arr
 bool data_init(PyObject* module);
 bool generator_init(PyObject* module);
 bool module_base_init(PyObject* module);  // _ModuleBase, the base of nn.Module
+bool optimizer_init(PyObject* module);    // steps of optimizers over lists of tensors
 bool tensor_type_init(PyObject* module);
 bool storage_init(PyObject* module);
 PyObject* storage_object(Storage* storage);  // new reference

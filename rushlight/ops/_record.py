@@ -126,9 +126,20 @@ def _split(text: str) -> list[str]:
     return [p for p in parts if p]
 
 
+def _module_being_read() -> str:
+    """The module of records whose import is going on: also when a helper of another module makes the record."""
+    frame: Any = sys._getframe(2)
+    module: str = frame.f_globals["__name__"]
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    if frame is not None and frame.f_globals["__name__"].startswith("rushlight.ops."):
+        module = frame.f_globals["__name__"]
+    return module.rpartition(".")[2]
+
+
 def _record(kind: str, schema: str, **fields: Any) -> Operation:
     name, overload, arguments, results = parse_schema(schema)
-    module = sys._getframe(2).f_globals["__name__"].rpartition(".")[2]
+    module = _module_being_read()
     if "public" not in fields:
         fields["public"] = () if name.startswith("_") else (name,)
     elif isinstance(fields["public"], str):

@@ -370,6 +370,8 @@ def _operand(argument: Argument, value: Any) -> Any:
     if kind == "bool":
         return as_it_is if type(plain) is bool else None
     if kind.startswith("int["):
+        if _is(value, ValueProxy):
+            value._trace.guard("kind", value._operand[1], plain)  # a number is repeated, a list is not
         if type(plain) is int and kind != "int[]":
             return ("l", [as_it_is] * int(kind[4:-1]))
         if _is(value, ValueProxy):

@@ -1,0 +1,104 @@
+// Lookups in tables, dropout, and the functionals of single operations.
+#include "../autograd/autograd.h"
+#include "network.h"
+#include "ops.h"
+#include "rushlight/embedding.h"
+
+namespace rl {
+
+namespace {
+
+using ll = long long;
+
+void check_table(const char* op, const Tensor* indices, const Tensor* weight) {
+  RL_CHECK(weight->ndim() == 2, Runtime, "%s: 'weight' must be 2-D, got shape %s", op, shape_text(weight).c_str());
+  RL_CHECK(indices->dtype() == RL_INT64 || indices->dtype() == RL_INT32, Runtime,
+           "%s: Expected tensor for argument 'indices' to have one of the following scalar types: Long, Int; but got %s instead", op,
+           dtype_title(indices->dtype()));
+}
+
+TensorRef lookup(Call& call, Tensor* weight, Tensor* indices) {
+  TensorRef wide = cast(indices, RL_INT64);
+  Dims shape(indices->ndim(), indices->shape());
+  shape.push(weight->size(1));
+  Tensor* out = call.result(0, weight->dtype(), shape);
+  if (!out->is_meta()) {
+    GilRelease gil(out->numel >= kGilWork);
+    check(rl_embedding(&weight->desc, &wide->desc, &out->desc));
+  }
+  return wide;
+}
+
+}  // namespace
+
+// input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+RL_OP(_nn_embedding) {
+  Tensor *indices = call.tensor(0), *weight = call.tensor(1);
+  check_table("embedding", indices, weight);
+  int64_t rows = weight->size(0), padding = -1;
+  if (!call[2].is_none()) {
+    padding = call.integer(2);
+    if (padding < -rows || padding >= rows) {
+      PyErr_Format(PyExc_AssertionError, "embedding: padding_idx must be within num_embeddings: expected %lld to %lld, got %lld", static_cast<ll>(-rows),
+                   static_cast<ll>(rows - 1), static_cast<ll>(padding));
+      throw PythonError();
+    }
+    if (padding < 0) padding += rows;
+  }
+  if (!call[3].is_none() && !weight->is_meta()) {
+    TensorRef wide = cast(indices, RL_INT64);
+    GradGuard off(false);
+    check(rl_embedding_renorm(&weight->desc, &wide->desc, call.real(3), call.real(4)));
+    bump_version(weight);
+  }
+  call.set(0, rl::call(ops::embedding, {Value::of(weight), Value::of(indices), Value::of(padding), call[5], call[6]}));
+}
+// weight, indices, padding_idx, scale_grad_by_freq, sparse
+RL_OP(embedding) {
+  Tensor *weight = call.tensor(0), *indices = call.tensor(1);
+  check_table("embedding", indices, weight);
+  lookup(call, weight, indices);
+}
+// grad, indices, rows, padding_idx, scale_grad_by_freq
+RL_OP(_embedding_backward) {
+  Tensor *grad = call.tensor(0), *indices = call.tensor(1);
+  Dims shape{call.integer(2), grad->size(grad->ndim() - 1)};
+  Tensor* out = call.result(0, grad->dtype(), shape);
+  if (out->is_meta()) return;
+  TensorRef wide = cast(indices, RL_INT64);
+  GilRelease gil(out->numel + grad->numel >= kGilWork);
+  check(rl_embedding_backward(&grad->desc, &wide->desc, call.integer(3), call.flag(4), &out->desc));
+}
+
+// input, p, training, inplace
+RL_OP(_nn_dropout) {
+  double p = call.real(1);
+  bool inplace = call.flag(3);
+  Tensor* input = call.tensor(0);
+  RL_CHECK(p >= 0 && p <= 1, Value, "dropout: dropout probability has to be between 0 and 1, but got %g", p);
+  if (p == 0 || !call.flag(2) || input->numel == 0) return call.set(0, TensorRef::share(input));
+  TensorRef mask;
+  if (p == 1) {
+    TensorRef zero = empty(input->dtype(), Dims{}, input->device());
+    fill_value(zero.get(), Value::of(0));
+    mask = std::move(zero);
+  } else {
+    GradGuard off(false);
+    mask = rl::call(ops::_dropout_mask, {Value::of(input), Value::of(p)});
+  }
+  if (!inplace) return call.set(0, rl::call(ops::mul, {Value::of(input), Value::of(mask)}));
+  call_inplace(ops::mul, {Value::of(input), Value::of(mask)});
+  call.set(0, TensorRef::share(input));
+}
+
+// input, inplace
+RL_OP(_nn_relu) {
+  if (RL_LIKELY(!call.flag(1))) return call.set(0, rl::call(ops::relu, {call[0]}));
+  call_inplace(ops::relu, {call[0]});
+  call.set(0, TensorRef::share(call.tensor(0)));
+}
+
+// input, approximate
+RL_OP(_nn_gelu) { call.set(0, rl::call(ops::gelu, {call[0], call[1]})); }
+
+}  // namespace rl

@@ -1,0 +1,332 @@
+"""Normalisation. The gradients are one operation each, whose own derivative is made of ordinary operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._record import native, rl
+
+_GRADIENTS = "(Tensor grad_input, Tensor grad_weight, Tensor grad_bias)"
+
+
+def _sum_to(values: Any, dims: Any, like: Any) -> Any:
+    """Sums over dims, in the shape of a parameter."""
+    return (values.sum(dims) if dims else values).reshape(like.shape)
+
+
+def _statistics(x: Any, dims: Any, eps: float, centred: bool) -> tuple[Any, Any]:
+    """x moved to mean 0 (if wanted) and scaled to mean square 1, and the scale."""
+    if centred:
+        x = x - x.mean(dims, True)
+    rstd = ((x * x).mean(dims, True) + eps).rsqrt()
+    return x * rstd, rstd
+
+
+def _second(
+    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, dims: Any, eps: float, centred: bool
+) -> tuple[Any, Any, Any]:
+    """Derivatives of grad_input = r (h - mean(h) - y mean(h y)), grad_weight = sum(grad y) and grad_bias = sum(grad),
+    where y = (x - mean(x)) r and h = grad * weight, by grad, x and weight.
+
+    `to_...` are the incoming gradients of the three, and weight broadcasts against x; `dims` are those of the
+    statistics. Without `centred` the means of h and x are left out.
+    """
+    y, r = _statistics(x, dims, eps, centred)
+
+    def off_mean(t: Any) -> Any:
+        return t - t.mean(dims, True) if centred else t
+
+    h = grad if weight is None else grad * weight
+    a_centred, h_centred = off_mean(to_input), off_mean(h)
+    p, q = (to_input * y).mean(dims, True), (h * y).mean(dims, True)
+    by_h = r * (a_centred - y * p)
+    by_grad = by_h if weight is None else by_h * weight
+    c = (a_centred * h).mean(dims, True)
+    by_x = -(r * r) * (y * (c - 3 * p * q) + q * a_centred + p * h_centred)
+    by_weight = None
+    if weight is not None:
+        by_weight = by_h * grad
+    if to_weight is not None:
+        by_grad = by_grad + to_weight * y
+        w = to_weight * grad
+        by_x = by_x + r * (off_mean(w) - y * (w * y).mean(dims, True))
+    if to_bias is not None:
+        by_grad = by_grad + to_bias
+    return by_grad, by_x, by_weight
+
+
+def _wide(*tensors: Any) -> list[Any]:
+    """Half precision tensors as float32."""
+    half = (rl.float16, rl.bfloat16)
+    return [t.float() if t is not None and t.dtype in half else t for t in tensors]
+
+
+def _incoming(to_input: Any, x: Any) -> Any:
+    """The gradient of grad_input: a number when grad_input was not wanted."""
+    return to_input if to_input.dim() == x.dim() else rl.zeros_like(x)
+
+
+def _finish(gradients: tuple[Any, Any, Any], grad: Any, x: Any, weight: Any, rows: Any) -> tuple[Any, Any, Any]:
+    by_grad, by_x, by_weight = gradients
+    if weight is not None and by_weight is not None:
+        by_weight = _sum_to(by_weight, rows, weight).to(weight.dtype)
+    return by_grad.to(grad.dtype).expand(grad.shape), by_x.to(x.dtype).expand(x.shape), by_weight
+
+
+# ---------------------------------------------------------------- batches
+
+_STATS = "Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias"
+
+native(
+    "_nn_batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
+    "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+    public="nn.functional.batch_norm",
+    options={"composite": True},
+    doc="""(input - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1).
+
+    While training, mean and (biased) variance are those of the batch, and the running ones move towards them by
+    momentum in place; otherwise the running ones are used. Shapes: input (N, C, *), the other tensors (C).""",
+)
+native(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    method=False,
+    options={"composite": True},
+    doc="Normalisation per channel over the batch; see nn.functional.batch_norm.",
+)
+native(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    method=False,
+    out=True,
+    options={"composite": True},
+    doc="batch_norm with the mean and 1 / sqrt(var + eps) of the batch (empty when not training).",
+)
+native(
+    f"_batch_norm_train(Tensor input, {_STATS}, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
+    out=False,
+    options={"not_differentiable": ("mean", "rstd")},
+    derivative={
+        "input, weight, bias": lambda grad, input, weight, mean, rstd, eps, needs: rl._batch_norm_backward(
+            grad, input, weight, mean, rstd, True, eps, needs
+        )
+    },
+    doc="batch_norm by the batch's own statistics.",
+)
+native(
+    "_batch_norm_eval(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight, Tensor? bias, float eps) "
+    "-> Tensor",
+    out=False,
+    derivative={
+        "input, weight, bias": lambda grad, input, weight, running_mean, running_var, eps, needs: (
+            rl._batch_norm_backward(grad, input, weight, running_mean, running_var, False, eps, needs)
+        )
+    },
+    doc="batch_norm by given statistics.",
+)
+
+
+def _batch_norm_second(
+    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, mean: Any, spread: Any, training: bool, eps: float
+) -> Any:
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    rows = [0, *range(2, x.dim())]
+
+    def per_channel(t: Any) -> Any:
+        return t.reshape(shape) if t is not None and t.dim() else t
+
+    a, b, c, g, v, w = _wide(_incoming(to_input, x), to_weight, to_bias, grad, x, weight)
+    b, c, w = per_channel(b), per_channel(c), per_channel(w)
+    if training:
+        return _finish(_second(a, b, c, g, v, w, rows, eps, True), grad, x, weight, rows)
+    m, s = _wide(mean, spread)
+    r = (per_channel(s) + eps).rsqrt()
+    y = (v - per_channel(m)) * r
+    scaled = a * r
+    return _finish(
+        ((scaled if w is None else scaled * w) + b * y + c, b * g * r, scaled * g if w is not None else None),
+        grad, x, weight, rows,
+    )  # fmt: skip
+
+
+native(
+    "_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor spread, bool training, float eps, "
+    f"Any needs) -> {_GRADIENTS}",
+    out=False,
+    derivative={
+        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, mean, spread, training, eps: (
+            _batch_norm_second(
+                grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, mean, spread, training, eps
+            )
+        )
+    },
+    doc="The gradients of batch_norm; spread is 1 / std of the batch while training, else the running variance.",
+)
+
+# ---------------------------------------------------------------- layers
+
+_LAYER = "Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05"
+_LAYER_DOC = """(input - mean) / sqrt(var + eps) * weight + bias over the last dimensions.
+
+    Shapes: input (*, *normalized_shape), weight and bias normalized_shape. RuntimeError when they do not fit."""
+
+native(
+    f"_nn_layer_norm({_LAYER}) -> Tensor",
+    public="nn.functional.layer_norm",
+    out=False,
+    implementation="layer_norm",
+    options={"composite": True},
+    doc=_LAYER_DOC,
+)
+native(
+    f"layer_norm({_LAYER}, bool cudnn_enable=True) -> Tensor",
+    method=False,
+    out=False,
+    options={"composite": True},
+    doc=_LAYER_DOC,
+)
+native(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    method=False,
+    out=True,
+    options={"composite": True},
+    doc="layer_norm with the mean and 1 / sqrt(var + eps).",
+)
+
+
+def _layer_norm_second(
+    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, dims: int, eps: float, centred: bool
+) -> Any:
+    lead = x.dim() - dims
+    a, b, c, g, v, w = _wide(_incoming(to_input, x), to_weight, to_bias, grad, x, weight)
+    rows = list(range(lead))
+    return _finish(_second(a, b, c, g, v, w, list(range(lead, x.dim())), eps, centred), grad, x, weight, rows)
+
+
+native(
+    "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
+    out=False,
+    options={"not_differentiable": ("mean", "rstd")},
+    derivative={
+        "input, weight, bias": lambda grad, input, dims, weight, bias, mean, rstd, eps, needs: rl._layer_norm_backward(
+            grad, input, dims, weight, bias, mean, rstd, eps, needs
+        )
+    },
+    doc="layer_norm over the last `dims` dimensions, with its statistics.",
+)
+native(
+    "_layer_norm_backward(Tensor grad, Tensor input, int dims, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, "
+    f"float eps, Any needs) -> {_GRADIENTS}",
+    out=False,
+    derivative={
+        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, dims, eps: (
+            _layer_norm_second(
+                grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, dims, eps, True
+            )
+        )
+    },
+    doc="The gradients of layer_norm.",
+)
+
+# ---------------------------------------------------------------- root mean squares
+
+native(
+    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    public="rms_norm nn.functional.rms_norm",
+    method=False,
+    out=False,
+    options={"composite": True},
+    doc="""input / sqrt(mean(input^2) + eps) * weight over the last dimensions.
+
+    eps is the machine epsilon of the computation's dtype by default. Shapes as for layer_norm.""",
+)
+native(
+    "_rms_norm(Tensor input, int dims, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
+    out=False,
+    options={"not_differentiable": ("rstd",)},
+    derivative={
+        "input, weight": lambda grad, input, dims, weight, rstd, eps, needs: rl._rms_norm_backward(
+            grad, input, dims, weight, rstd, eps, needs
+        )
+    },
+    doc="rms_norm over the last `dims` dimensions, with its scale.",
+)
+native(
+    "_rms_norm_backward(Tensor grad, Tensor input, int dims, Tensor? weight, Tensor rstd, float eps, Any needs) "
+    "-> (Tensor grad_input, Tensor grad_weight)",
+    out=False,
+    derivative={
+        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad, input, weight, dims, eps: (
+            _layer_norm_second(grad_grad_input, grad_grad_weight, None, grad, input, weight, dims, eps, False)
+        )
+    },
+    doc="The gradients of rms_norm.",
+)
+
+# ---------------------------------------------------------------- groups of channels
+
+_GROUP = "Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05"
+_GROUP_DOC = """Normalisation over groups of channels of every element of the batch.
+
+    Shapes: input (N, C, *), weight and bias (C). RuntimeError when C is not divisible by num_groups."""
+
+native(
+    f"_nn_group_norm({_GROUP}) -> Tensor",
+    public="nn.functional.group_norm",
+    out=False,
+    implementation="group_norm",
+    options={"composite": True},
+    doc=_GROUP_DOC,
+)
+native(
+    f"group_norm({_GROUP}, bool cudnn_enabled=True) -> Tensor",
+    method=False,
+    out=False,
+    options={"composite": True},
+    doc=_GROUP_DOC,
+)
+
+
+def _group_norm_second(
+    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, groups: int, eps: float
+) -> Any:
+    n, channels = x.shape[0], x.shape[1]
+    shape = [n, groups, channels // groups, -1] if x.numel() else [n, groups, channels // groups, 0]
+
+    def per_channel(t: Any) -> Any:
+        return t.reshape(1, groups, channels // groups, 1) if t is not None and t.dim() else t
+
+    a, b, c, g, v, w = _wide(_incoming(to_input, x), to_weight, to_bias, grad, x, weight)
+    by_grad, by_x, by_weight = _second(
+        a.reshape(shape), per_channel(b), per_channel(c), g.reshape(shape), v.reshape(shape), per_channel(w), [2, 3], eps, True
+    )
+    by_grad, by_x = by_grad.expand(shape).reshape(x.shape), by_x.expand(shape).reshape(x.shape)
+    if by_weight is not None:
+        by_weight = by_weight.sum([0, 3]).reshape(weight.shape).to(weight.dtype)
+    return by_grad.to(grad.dtype), by_x.to(x.dtype), by_weight
+
+
+native(
+    "_group_norm(Tensor input, int groups, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor mean, Tensor rstd)",
+    out=False,
+    options={"not_differentiable": ("mean", "rstd")},
+    derivative={
+        "input, weight, bias": lambda grad, input, groups, weight, bias, mean, rstd, eps, needs: (
+            rl._group_norm_backward(grad, input, groups, weight, bias, mean, rstd, eps, needs)
+        )
+    },
+    doc="group_norm with its statistics.",
+)
+native(
+    "_group_norm_backward(Tensor grad, Tensor input, int groups, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, "
+    f"float eps, Any needs) -> {_GRADIENTS}",
+    out=False,
+    derivative={
+        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, groups, eps: (
+            _group_norm_second(grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, groups, eps)
+        )
+    },
+    doc="The gradients of group_norm.",
+)
