@@ -106,6 +106,19 @@ class LibraryError(Exception):
         self.status = status
 
 
+def expect_error(status: int, text: str, call: Any) -> None:
+    """The call must fail with this status and with this text in its message."""
+    failure: LibraryError | None = None
+    try:
+        call()
+    except LibraryError as error:
+        failure = error
+    if failure is None:
+        raise AssertionError(f"no error about {text}")
+    if failure.status != status or text not in str(failure):
+        raise AssertionError(f"status {failure.status}: {failure}; expected status {status} and {text!r}")
+
+
 def to_bfloat16(values: np.ndarray) -> np.ndarray:
     """Rounds float32 to bfloat16, as uint16 bits (no NaN expected)."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32).astype(np.uint64)
