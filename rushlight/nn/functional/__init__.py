@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # file -> the functionals in it; a test keeps this equal to the files' own __all__
 _FILES = {
     "_activation": (
-        "celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid "
-        "mish prelu relu relu6 rrelu selu sigmoid silu softmax softmin softplus softshrink softsign tanh tanhshrink "
+        "celu elu glu gumbel_softmax hardsigmoid hardswish hardtanh leaky_relu log_softmax "
+        "mish relu relu6 rrelu selu sigmoid silu softmax softmin softsign tanh tanhshrink "
         "threshold"
     ),
     "_dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
@@ -52,7 +52,9 @@ _FILES = {
     "_image": "fold pad unfold",
 }
 
-# Operations of the tensor namespace that are functionals as they are.
+# Functionals that are an operation under another name.
+_RENAMED = {"logsigmoid": "log_sigmoid"}
+# Operations that are functionals as they are.
 _OPERATIONS = frozenset(
     [
         "adaptive_avg_pool1d",
@@ -70,9 +72,14 @@ _OPERATIONS = frozenset(
         "hardtanh_",
         "leaky_relu_",
         "linear",
+        "gelu",
+        "hardshrink",
+        "prelu",
         "relu_",
         "rrelu_",
         "selu_",
+        "softplus",
+        "softshrink",
         "threshold_",
     ]
 )
@@ -80,17 +87,23 @@ _OPERATIONS = frozenset(
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 
 # the cells are reachable for modules, but PyTorch has them elsewhere
-__all__ = sorted({*_FILE_OF, *_OPERATIONS} - set(_FILES["_recurrent"].split()))
+__all__ = sorted({*_FILE_OF, *_OPERATIONS, *_RENAMED} - set(_FILES["_recurrent"].split()))
 
 
 def __getattr__(name: str) -> Any:
-    value = getattr(getattr(_C, "_nn", None), name, None) if name in _FILE_OF or name in _OPERATIONS else None
+    value = (
+        getattr(getattr(_C, "_nn", None), name, None)
+        if name in _FILE_OF or name in _OPERATIONS or name in _RENAMED
+        else None
+    )
     if value is None:
         file = _FILE_OF.get(name)
         if file is not None:
             value = getattr(importlib.import_module(f"{__name__}.{file}"), name)
         elif name in _OPERATIONS:
             value = getattr(rushlight, name, None) or _C.private_operation(name)
+        elif name in _RENAMED:
+            value = _C.private_operation(_RENAMED[name])
         elif name in _FILES:
             value = importlib.import_module(f"{__name__}.{name}")
         else:

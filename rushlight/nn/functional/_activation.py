@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
-    "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax",
-    "softmin",
-    "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "celu", "elu", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "mish",
+    "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink",
+    "threshold",
 ]  # fmt: skip
 
 
@@ -83,32 +82,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return _ops.leaky_relu_(input, negative_slope) if inplace else _ops.leaky_relu(input, negative_slope)
 
 
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where x > 0, weight * x elsewhere, with one weight or one per channel (dimension 1)."""
-    return rushlight.prelu(input, weight)
-
-
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Leaky ReLU whose slope is drawn from U(lower, upper) while training, and their mean otherwise."""
     op = rushlight.rrelu_ if inplace else rushlight.rrelu
     return op(input, lower, upper, training)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x * Phi(x), with ``approximate='tanh'`` by its tanh approximation."""
-    return _ops.gelu(input, approximate=approximate)
-
-
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x where \\|x\\| > lambd, 0 elsewhere."""
-    return rushlight.hardshrink(input, lambd)
-
-
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved by lambd towards 0, and 0 where \\|x\\| <= lambd."""
-    return _ops.softshrink(input, lambd)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -119,16 +98,6 @@ def tanhshrink(input: Tensor) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + \\|x\\|) elementwise."""
     return input / (input.abs() + 1)
-
-
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """log(1 + exp(beta * x)) / beta, and x where beta * x > threshold."""
-    return _ops.softplus(input, beta, threshold)
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)) elementwise."""
-    return _ops.log_sigmoid(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:

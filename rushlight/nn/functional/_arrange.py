@@ -27,6 +27,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         )
     if bias is not None and bias.numel() != weight.shape[0]:
         raise RuntimeError(f"{op}: bias; expected {weight.shape[0]} elements, got {bias.numel()}")
+    if input1.dtype in (rushlight.float16, rushlight.bfloat16):
+        # the products are summed in float32
+        wide = [None if t is None else t.to(rushlight.float32) for t in (input1, input2, weight, bias)]
+        return bilinear(*wide).to(input1.dtype)
     lead = list(input1.shape[:-1])
     x1 = input1.reshape(-1, input1.shape[-1])
     x2 = input2.reshape(-1, input2.shape[-1])
@@ -77,7 +81,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n = len(lead)
     x = input.reshape(*lead, c // (r * r), r, r, h, w)
     x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return x.contiguous().reshape(*lead, c // (r * r), h * r, w * r)
+    # a copy even where the factor is 1
+    return x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c // (r * r), h * r, w * r)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -93,7 +98,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r)
     x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return x.contiguous().reshape(*lead, c * r * r, h // r, w // r)
+    return x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c * r * r, h // r, w // r)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
@@ -105,8 +110,6 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if p < 0:
         raise RuntimeError(f"pdist: p; expected a number of at least 0, got {p}")
     n = input.shape[0]
-    if n < 2:
-        return input.new_empty(0)
     i, j = rushlight.triu_indices(n, n, 1, device=input.device).unbind(0)
     return rushlight.linalg.vector_norm(input.index_select(0, i) - input.index_select(0, j), p, -1)
 

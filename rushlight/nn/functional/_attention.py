@@ -64,6 +64,10 @@ def scaled_dot_product_attention(
             raise RuntimeError(f"{op}: heads of query; expected a multiple of {key.size(-3)} (key), got {heads}")
         key = key.repeat_interleave(heads // key.size(-3), -3)
         value = value.repeat_interleave(heads // value.size(-3), -3)
+    half = query.dtype in (rushlight.float16, rushlight.bfloat16)
+    dtype = query.dtype
+    if half:
+        query, key, value = query.to(rushlight.float32), key.to(rushlight.float32), value.to(rushlight.float32)
     length, source = query.size(-2), key.size(-2)
     # the factor is split over both sides, which keeps half precision products in range
     root = math.sqrt(abs(scale))
@@ -81,7 +85,8 @@ def scaled_dot_product_attention(
     weights = _masked_softmax(scores, masked)
     if dropout_p > 0.0:
         weights = rushlight.nn.functional.dropout(weights, dropout_p, True)
-    return weights @ value
+    out = weights @ value
+    return out.to(dtype) if half else out
 
 
 def _additive(

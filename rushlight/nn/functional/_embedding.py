@@ -143,12 +143,15 @@ def embedding_bag(
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(f"{op}: per_sample_weights; expected mode='sum', got {mode!r}")
     padding_idx = _positive_padding(op, padding_idx, weight.size(0))
+    if max_norm is not None:
+        _check_index(op, input, weight.size(0))
+        _renormalize(weight, input, max_norm, norm_type)
     if padding_idx is not None:
         kept = (input != padding_idx).nonzero().squeeze(1)
         input, bag_of = input[kept], bag_of[kept]
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[kept]
-    rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, False)
+    rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, False)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     out = rows.new_zeros((bags, weight.size(1)))

@@ -318,12 +318,23 @@ def linear_cross_entropy(
 
     Shapes: input (N, in_features), linear_weight (C, *out, in_features), target (N, *out) or probabilities.
     """
+    op = "linear_cross_entropy"
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"{op}: input; expected shape (N, in_features) or (in_features), got {list(input.shape)}")
+    if linear_weight.dim() < 2 or linear_weight.shape[-1] != input.shape[-1]:
+        raise RuntimeError(
+            f"{op}: linear_weight; expected shape [C, ..., {input.shape[-1]}] for input {list(input.shape)}, got "
+            f"{list(linear_weight.shape)}"
+        )
+    if input.dim() == 1 and linear_weight.dim() > 2:
+        raise RuntimeError(
+            f"{op}: linear_weight of shape {list(linear_weight.shape)}; expected a batched input, got "
+            f"{list(input.shape)}"
+        )
     logits = rushlight.nn.functional.linear(input, linear_weight.flatten(0, -2), None)
     logits = logits.unflatten(-1, linear_weight.shape[:-1])
     if linear_bias is not None:
         logits = logits + linear_bias
-    if input.dim() > 2:
-        logits = logits.movedim(input.dim() - 1, 1)
     return cross_entropy(
         logits,
         target,

@@ -42,6 +42,11 @@ def batch_norm(
         _check_more_than_one("batch_norm", input.shape)
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("batch_norm: expected running_mean and running_var in evaluation mode, got None")
+    if input.numel() == 0:
+        # of nothing there are no statistics
+        out = input.clone()
+        out = out if weight is None else out * weight[0]
+        return out if bias is None else out + bias[0]
     channels = input.shape[1]
     for name, t in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if t is not None and t.numel() != channels:
@@ -54,10 +59,9 @@ def batch_norm(
         var = (x - mean.reshape(shape)).square().mean(dims)
         with rushlight.no_grad():
             count = x.numel() // max(channels, 1)
-            # an empty batch says nothing about the statistics
-            if running_mean is not None and count:
+            if running_mean is not None:
                 running_mean.mul_(1 - momentum).add_(mean.detach().to(running_mean.dtype), alpha=momentum)
-            if running_var is not None and count:
+            if running_var is not None:
                 unbiased = var.detach() * (count / max(count - 1, 1))
                 running_var.mul_(1 - momentum).add_(unbiased.to(running_var.dtype), alpha=momentum)
     else:
@@ -190,7 +194,7 @@ def group_norm(
     for name, t in (("weight", weight), ("bias", bias)):
         if t is not None and (t.dim() != 1 or t.numel() != c):
             raise RuntimeError(f"group_norm: {name}; expected shape [{c}], got {list(t.shape)}")
-    x = input.to(_compute_dtype(input.dtype)).reshape(n, num_groups, -1)
+    x = input.to(_compute_dtype(input.dtype)).reshape(n, num_groups, c // num_groups * math.prod(input.shape[2:]))
     centred = x - x.mean(2, keepdim=True)
     out = (centred * (centred.square().mean(2, keepdim=True) + eps).rsqrt()).reshape(input.shape)
     shape = [1, c] + [1] * (input.dim() - 2)

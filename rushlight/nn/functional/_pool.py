@@ -136,7 +136,7 @@ def _output_size(op: str, output_size: Any, input: Tensor, n: int) -> list[int]:
     """Sizes with None replaced by the input's own."""
     sizes = _tuple(output_size, n)
     if len(sizes) != n:
-        raise ValueError(f"{op}: output_size; expected {n} sizes, got {len(sizes)}")
+        raise RuntimeError(f"{op}: output_size; expected {n} sizes, got {len(sizes)}")
     if input.dim() <= n:
         raise ValueError(f"{op}: input; expected more than {n} dimensions, got shape {list(input.shape)}")
     return [own if want is None else want for want, own in zip(sizes, input.shape[-n:], strict=False)]
@@ -159,7 +159,7 @@ def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Like :func:`adaptive_max_pool1d`, and where the maxima stand."""
-    size = output_size[0] if hasattr(output_size, "__iter__") else output_size
+    size = _output_size("adaptive_max_pool1d", output_size, input, 1)[0]
     out, index = rushlight.adaptive_max_pool1d(input, size)
     return out, index
 
@@ -327,9 +327,10 @@ def _fractional(
         shape[2 + d], shape[2 + n + d] = out_sizes[d], kernel[d]
         window = window.reshape(shape)
         index = window if index is None else index * sizes[d] + window
-    index = index.expand([batch, channels, *out_sizes, *kernel]).reshape(batch, channels, math.prod(out_sizes), -1)
-    planes = input.reshape(batch, channels, -1)
-    values = planes.gather(2, index.reshape(batch, channels, -1)).reshape(index.shape)
+    count, inside = math.prod(out_sizes), math.prod(kernel)
+    index = index.expand([batch, channels, *out_sizes, *kernel]).reshape(batch, channels, count, inside)
+    planes = input.reshape(batch, channels, math.prod(sizes))
+    values = planes.gather(2, index.reshape(batch, channels, count * inside)).reshape(index.shape)
     best, place = values.max(-1)
     where = index.gather(3, place.unsqueeze(-1)).squeeze(-1)
     shape = ([batch] if batched else []) + [channels, *out_sizes]
