@@ -436,6 +436,7 @@ void run_reduce(const ReduceJob& job) {
 void visit_reduced(const ReduceJob& job, const char* in, void (*visit)(void* context, const void* tile, int64_t n),
                    void* context) {
   const ReducePlan& plan = *job.plan;
+  if (plan.elements == 0) return;
   const int64_t run = inner_size(plan);
   const Pieces pieces = cut(plan, 4096, run < 4096 ? 4096 / at_least(1, run) : 1, 1);
   alignas(64) char tile[kReduceTileBytes];
