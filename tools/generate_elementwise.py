@@ -376,7 +376,7 @@ def write_table(kernels: list[Kernel], places: Mapping[str, list[tuple[str, str]
     """Names, operands, and which kernel of which file belongs to which operation and dtype."""
     lines = [
         "// Written by tools/generate_elementwise.py from the operation records.",
-        "constexpr ElementwiseInfo kInfo[] = {",
+        "extern const ElementwiseInfo elementwise_info[RL_EW_COUNT] = {",
     ]
     for kernel in kernels:
         inputs = ", ".join(KINDS[kind] for kind in kernel.kinds)
@@ -386,6 +386,7 @@ def write_table(kernels: list[Kernel], places: Mapping[str, list[tuple[str, str]
         )
     lines += [
         "};",
+        "namespace {",
         "struct Place {",
         "  uint16_t op;",
         "  uint8_t dtype;",
@@ -402,6 +403,7 @@ def write_table(kernels: list[Kernel], places: Mapping[str, list[tuple[str, str]
         rows = [", ".join(cells[i : i + 12]) + "," for i in range(0, len(cells), 12)]
         lines.append(f"constexpr int kCount_{group} = {len(cells)};")
         lines += [f"constexpr Place kPlaces_{group}[] = {{", *(f"    {row}" for row in rows or ["{0, 0, 0}"]), "};"]
+    lines.append("}  // namespace")
     return "\n".join(lines) + "\n"
 
 

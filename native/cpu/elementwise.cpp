@@ -580,6 +580,15 @@ rl_status run_general(const ElementwiseInfo& info, ElementwiseKernel kernel, uns
   return status_of(info.name, job.error.load(std::memory_order_relaxed));
 }
 
+// The operation of one input that x^exponent is for a single real exponent, or -1.
+int simpler_power(const rl_tensor& exponent, int compute) {
+  if (!is_valid_dtype(exponent.dtype) || is_complex_dtype(exponent.dtype) || !is_single(exponent)) return -1;
+  double value;
+  move_table().convert[RL_FLOAT64][exponent.dtype](&value, exponent.data, 1);
+  const int op = elementwise_power(value);
+  return op >= 0 && elementwise_kernels[op][compute] ? op : -1;
+}
+
 rl_status copy(const char* name, const rl_tensor* src, rl_tensor* dst) {
   if (!is_valid_dtype(dst->dtype)) return fail(RL_TYPE_ERROR, "%s: unknown dtype %d", name, dst->dtype);
   if (src->dtype == dst->dtype && same_layout(*src, *dst)) {
@@ -606,21 +615,27 @@ rl_status copy(const char* name, const rl_tensor* src, rl_tensor* dst) {
 rl_status rl_elementwise(int op, rl_dtype compute, int n_in, const rl_tensor* const* in, int n_out,
                          rl_tensor* const* out) {
   using namespace rl;
-  if (op < 0 || op >= elementwise_op_count()) [[unlikely]]
-    return fail(RL_VALUE_ERROR, "rl_elementwise: no operation %d; expected 0 to %d", op, elementwise_op_count() - 1);
-  const ElementwiseInfo& info = elementwise_info(op);
+  if (op < 0 || op >= elementwise_op_count) [[unlikely]]
+    return fail(RL_VALUE_ERROR, "rl_elementwise: no operation %d; expected 0 to %d", op, elementwise_op_count - 1);
+  const int dtype = compute == RL_FLOAT16 || compute == RL_BFLOAT16 ? RL_FLOAT32 : static_cast<int>(compute);
+  if (op == elementwise_pow && n_in == 2 && is_valid_dtype(dtype)) [[unlikely]] {
+    const int simpler = simpler_power(*in[1], dtype);
+    if (simpler >= 0) {
+      op = simpler;
+      n_in = 1;
+    }
+  }
+  const ElementwiseInfo& info = elementwise_info[op];
   if (n_in != info.n_in || n_out != info.n_out) [[unlikely]]
     return fail(RL_VALUE_ERROR, "%s: wrong number of operands; expected %d inputs and %d outputs, got %d and %d",
                 info.name, info.n_in, info.n_out, n_in, n_out);
-  const int kernel_compute = compute == RL_FLOAT16 || compute == RL_BFLOAT16 ? RL_FLOAT32 : static_cast<int>(compute);
-  const ElementwiseKernel kernel = is_valid_dtype(kernel_compute) ? elementwise_kernel(op, kernel_compute) : nullptr;
+  const ElementwiseKernel kernel = is_valid_dtype(dtype) ? elementwise_kernels[op][dtype] : nullptr;
   if (!kernel) [[unlikely]]
     return fail(RL_TYPE_ERROR, "%s: not implemented for %s", info.name, dtype_text(compute));
-  const unsigned scalar_sets = elementwise_scalar_sets(op, kernel_compute);
+  const unsigned scalar_sets = elementwise_scalar_sets[op][dtype];
   int error = 0;
-  if (run_small(info, kernel, scalar_sets, kernel_compute, in, out, error))
-    return error ? status_of(info.name, error) : RL_OK;
-  return run_general(info, kernel, scalar_sets, kernel_compute, in, out);
+  if (run_small(info, kernel, scalar_sets, dtype, in, out, error)) return error ? status_of(info.name, error) : RL_OK;
+  return run_general(info, kernel, scalar_sets, dtype, in, out);
 }
 
 rl_status rl_copy(const rl_tensor* src, rl_tensor* dst) { return rl::copy("copy_", src, dst); }
@@ -637,6 +652,6 @@ rl_status rl_fill(rl_tensor* dst, const rl_tensor* value) {
 
 rl_dtype rl_elementwise_result_dtype(int op, rl_dtype compute, int index) {
   using namespace rl;
-  if (op < 0 || op >= elementwise_op_count() || index < 0 || index >= elementwise_info(op).n_out) return compute;
-  return static_cast<rl_dtype>(kernel_dtype(elementwise_info(op).out[index], compute));
+  if (op < 0 || op >= elementwise_op_count || index < 0 || index >= elementwise_info[op].n_out) return compute;
+  return static_cast<rl_dtype>(kernel_dtype(elementwise_info[op].out[index], compute));
 }

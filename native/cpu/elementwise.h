@@ -26,12 +26,15 @@ struct ElementwiseInfo {
   OperandKind out[kMaxElementwiseOutputs];
 };
 
-int elementwise_op_count();
-const ElementwiseInfo& elementwise_info(int op);
-// nullptr when the operation has no kernel for the dtype.
-ElementwiseKernel elementwise_kernel(int op, int compute);
+// The tables are filled in when the library is loaded. A kernel is nullptr when the operation has none for the dtype.
+extern const int elementwise_op_count;
+extern const ElementwiseInfo elementwise_info[];
+extern ElementwiseKernel elementwise_kernels[][RL_DTYPE_COUNT];
 // Bit m is set when the kernel has a loop for the set m of single-element inputs.
-unsigned elementwise_scalar_sets(int op, int compute);
+extern uint8_t elementwise_scalar_sets[][RL_DTYPE_COUNT];
+// The operation x^y, and the operation that computes x^exponent for the exponents of squares and roots, or -1.
+extern const int elementwise_pow;
+int elementwise_power(double exponent);
 
 // Kernels of one generated file, in its order; elementwise_table.inc says which operation and dtype each is.
 struct ElementwiseGroup {

@@ -17,17 +17,18 @@ RL_ISA_DECLARE(ElementwiseGroup, elementwise_arithmetic)
 RL_ISA_DECLARE(ElementwiseGroup, elementwise_transcendental)
 const ElementwiseGroup& elementwise_complex();
 
-namespace {
-
 #include "elementwise_table.inc"
 
-ElementwiseKernel by_dtype[RL_EW_COUNT][RL_DTYPE_COUNT];
-uint8_t scalar_sets[RL_EW_COUNT][RL_DTYPE_COUNT];
+const int elementwise_op_count = RL_EW_COUNT;
+ElementwiseKernel elementwise_kernels[RL_EW_COUNT][RL_DTYPE_COUNT];
+uint8_t elementwise_scalar_sets[RL_EW_COUNT][RL_DTYPE_COUNT];
+
+namespace {
 
 void place_kernels(const ElementwiseGroup& group, const Place* places, int count) {
   for (int i = 0; i < count; ++i) {
-    by_dtype[places[i].op][places[i].dtype] = group.kernels[i];
-    scalar_sets[places[i].op][places[i].dtype] = places[i].scalars;
+    elementwise_kernels[places[i].op][places[i].dtype] = group.kernels[i];
+    elementwise_scalar_sets[places[i].op][places[i].dtype] = places[i].scalars;
   }
 }
 
@@ -59,7 +60,8 @@ rl_status by_promotion(int op, bool floats, std::initializer_list<const rl_tenso
                        std::initializer_list<rl_tensor*> out) {
   int with_dims = -1, zero_dim = -1;
   for (const rl_tensor* t : in) {
-    if (!is_valid_dtype(t->dtype)) return fail(RL_TYPE_ERROR, "%s: unknown dtype %d", kInfo[op].name, t->dtype);
+    if (!is_valid_dtype(t->dtype))
+      return fail(RL_TYPE_ERROR, "%s: unknown dtype %d", elementwise_info[op].name, t->dtype);
     int& rank = t->ndim > 0 ? with_dims : zero_dim;
     rank = promote(rank, t->dtype);
   }
@@ -73,24 +75,31 @@ rl_status by_promotion(int op, bool floats, std::initializer_list<const rl_tenso
 
 }  // namespace
 
-int elementwise_op_count() { return RL_EW_COUNT; }
-const ElementwiseInfo& elementwise_info(int op) { return kInfo[op]; }
-ElementwiseKernel elementwise_kernel(int op, int compute) { return by_dtype[op][compute]; }
-unsigned elementwise_scalar_sets(int op, int compute) { return scalar_sets[op][compute]; }
+const int elementwise_pow = RL_EW_pow;
+
+int elementwise_power(double exponent) {
+  if (exponent == 2.0) return RL_EW_square;
+  if (exponent == 0.5) return RL_EW_sqrt;
+  if (exponent == -0.5) return RL_EW_rsqrt;
+  if (exponent == -1.0) return RL_EW_reciprocal;
+  return -1;
+}
 
 }  // namespace rl
 
 int rl_elementwise_find(const char* name) {
   for (int op = 0; op < RL_EW_COUNT; ++op)
-    if (std::strcmp(rl::kInfo[op].name, name) == 0) return op;
+    if (std::strcmp(rl::elementwise_info[op].name, name) == 0) return op;
   return -1;
 }
 
-const char* rl_elementwise_name(int op) { return op >= 0 && op < RL_EW_COUNT ? rl::kInfo[op].name : nullptr; }
+const char* rl_elementwise_name(int op) {
+  return op >= 0 && op < RL_EW_COUNT ? rl::elementwise_info[op].name : nullptr;
+}
 
 int rl_elementwise_supports(int op, rl_dtype compute) {
   const int dtype = compute == RL_FLOAT16 || compute == RL_BFLOAT16 ? RL_FLOAT32 : static_cast<int>(compute);
-  return op >= 0 && op < RL_EW_COUNT && rl::is_valid_dtype(dtype) && rl::by_dtype[op][dtype] != nullptr;
+  return op >= 0 && op < RL_EW_COUNT && rl::is_valid_dtype(dtype) && rl::elementwise_kernels[op][dtype] != nullptr;
 }
 
 #include "elementwise_ops.inc"

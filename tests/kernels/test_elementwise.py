@@ -270,6 +270,16 @@ def test_scaled_operands(dtype):
         close(run("_clamp", dtype, a, b, c), torch.clamp(a, b, c), 0)
 
 
+@pytest.mark.parametrize("exponent", [2, 2.0, 0.5, -0.5, -1.0, 3, 1, 0])
+@pytest.mark.parametrize("dtype", [torch.int32, *FLOAT, *COMPLEX])
+def test_powers_with_operations_of_their_own(exponent, dtype):
+    if dtype == torch.int32 and (isinstance(exponent, float) or exponent < 0):
+        return
+    x = values(dtype)
+    x = x[x != 0] if dtype.is_complex else x[x.isfinite()]
+    close(run("pow", dtype, x, torch.tensor(exponent)), x**exponent, 8 if not dtype.is_complex else 64)
+
+
 def test_every_operation_is_compared():
     names = set()
     for op in itertools.count():
