@@ -296,9 +296,11 @@ RL_OP(linear) {
   if (w->ndim() == 2) shape.push(out_features);
   int64_t rows = 1;
   for (int i = 0; i + 1 < x->ndim(); i++) rows *= x->size(i);
-  Tensor* out = call.result(0, x->dtype(), shape);
-  if (out->is_meta()) return;
-  TensorRef dense;
+  Tensor* result = call.result(0, x->dtype(), shape);
+  if (result->is_meta()) return;
+  TensorRef dense, plain;
+  if (RL_UNLIKELY(!result->contiguous)) plain = empty_like(result);  // an out= with strides of its own
+  Tensor* out = plain ? plain.get() : result;
   int64_t row_stride;
   if (x->ndim() == 2) {
     row_stride = x->stride(0);
@@ -323,6 +325,7 @@ RL_OP(linear) {
   } else {
     check(rl_matmul(&a.desc, &b.desc, nullptr, kOne, kZero, &to.desc));
   }
+  if (plain) check(rl_copy(&plain->desc, &result->desc));
 }
 
 }  // namespace rl

@@ -90,6 +90,7 @@ RL_OP(_nn_batch_norm) {
     for (int i = 2; i < b.input->ndim(); i++) count *= b.input->size(i);
     RL_CHECK(count != 1, Value, "batch_norm: Expected more than 1 value per channel when training, got input size %s", shape_text(b.input).c_str());
   }
+  if (RL_UNLIKELY(b.input->numel == 0 && b.input->ndim() == 1)) return call.set(0, rl::call(ops::clone, {Value::of(b.input)}));
   b.check();
   call.set(0, b.run());
 }
@@ -108,11 +109,13 @@ RL_OP(native_batch_norm) {
   if (b.training) {
     auto all = call_many(ops::_batch_norm_train, {Value::of(b.input), Value::of(b.mean), Value::of(b.var), Value::of(b.weight), Value::of(b.bias),
                                                   Value::of(b.momentum), Value::of(b.eps)});
-    for (int i = 0; i < 3; i++) call.set(i, std::move(all[static_cast<size_t>(i)]));
+    DType dtype = b.weight ? b.weight->dtype() : b.input->dtype();
+    call.set(0, std::move(all[0]));
+    for (int i = 1; i < 3; i++) call.set(i, cast(all[static_cast<size_t>(i)].get(), dtype));
     return;
   }
   call.set(0, b.run());
-  DType dtype = statistics_dtype(b.input->dtype());
+  DType dtype = b.weight ? b.weight->dtype() : b.input->dtype();
   for (int i = 1; i < 3; i++) call.set(i, empty(dtype, Dims{0}, b.input->device()));
 }
 
@@ -214,7 +217,9 @@ RL_OP(native_layer_norm) {
   int dims = check_trailing("native_layer_norm", x, call[1], weight, bias);
   float_only("native_layer_norm", x);
   auto all = call_many(ops::_layer_norm, {Value::of(x), Value::of(static_cast<int64_t>(dims)), Value::of(weight), Value::of(bias), call[4]});
-  for (int i = 0; i < 3; i++) call.set(i, std::move(all[static_cast<size_t>(i)]));
+  DType dtype = weight ? weight->dtype() : x->dtype();
+  call.set(0, std::move(all[0]));
+  for (int i = 1; i < 3; i++) call.set(i, cast(all[static_cast<size_t>(i)].get(), dtype));
 }
 // input, dims, weight, bias, eps -> out, mean, rstd
 RL_OP(_layer_norm) {
@@ -246,6 +251,7 @@ RL_OP(_layer_norm_backward) {
 RL_OP(rms_norm) {
   Tensor *x = call.tensor(0), *weight = call.tensor_or_null(2);
   int dims = check_trailing("rms_norm", x, call[1], weight, nullptr);
+  if (is_complex(x->dtype())) return call_functional(call, "_norm", "rms_norm");
   float_only("rms_norm", x);
   DType compute = statistics_dtype(x->dtype());
   double eps = call[3].is_none() ? (compute == RL_FLOAT64 ? 2.220446049250313e-16 : 1.1920928955078125e-07) : call.real(3);

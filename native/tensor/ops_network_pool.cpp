@@ -210,6 +210,8 @@ Dims adaptive_shape(const char* op, const Tensor* t, const Value& v, int n) {
     PyObject* o = v.object;
     bool list = PyTuple_Check(o) || PyList_Check(o);
     Py_ssize_t count = list ? PySequence_Fast_GET_SIZE(o) : n;
+    RL_CHECK(!list || t->ndim() > count, Value, "%s: Input dimension should be at least %lld, got shape %s", op, static_cast<ll>(count) + 1,
+             shape_text(t).c_str());
     RL_CHECK(count == n || count == 1, Runtime, "%s: output_size must have %d elements, got %lld", op, n, static_cast<ll>(count));
     for (int i = 0; i < n; i++) {
       PyObject* item = list ? PySequence_Fast_GET_ITEM(o, count == 1 ? 0 : i) : o;
@@ -273,7 +275,7 @@ RL_OP(_adaptive_avg_pool_backward) {
 // self, output_size
 RL_OP(adaptive_max_pool) {
   Tensor* t = call.tensor(0);
-  const char* op = call.op.name;
+  const char* op = plain_name(call.op.name);
   int n = spatial_dims(op);
   Dims shape = adaptive_shape(op, t, call[1], n);
   RL_CHECK(is_float(t->dtype()), NotImplemented, "\"%s\" not implemented for '%s'", op, dtype_title(t->dtype()));
@@ -283,6 +285,20 @@ RL_OP(adaptive_max_pool) {
   Batched from(t, n + 2), to(out, n + 2), at(indices, n + 2);
   GilRelease gil(t->numel >= kGilWork);
   check(rl_adaptive_max_pool(&from, &to, &at));
+}
+// self, output_size, return_indices
+RL_OP(_nn_adaptive_max_pool) {
+  const char* op = plain_name(call.op.name);
+  int n = spatial_dims(op);
+  Tensor* t = call.tensor(0);
+  Dims shape = adaptive_shape(op, t, call[1], n);
+  Value args[] = {Value::of(t), Value::of_ints(shape.v + shape.n - n, n)}, results[kMaxResults];
+  run_op(n == 1 ? ops::adaptive_max_pool1d : n == 2 ? ops::adaptive_max_pool2d : ops::adaptive_max_pool3d, args, results);
+  std::vector<TensorRef> both;
+  both.push_back(TensorRef::own(results[0].tensor));
+  both.push_back(TensorRef::own(results[1].tensor));
+  if (call.flag(2)) call.set_list(0, std::move(both));
+  else call.set(0, std::move(both[0]));
 }
 
 }  // namespace rl

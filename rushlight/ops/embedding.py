@@ -53,6 +53,88 @@ native(
 )
 
 native(
+    "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    public="embedding_renorm_",
+    method=False,
+    writes_self=True,
+    doc="Scales the rows named by the indices whose norm exceeds max_norm down to it, in place.",
+)
+
+# ---------------------------------------------------------------- bags
+
+_SUM, _MEAN, _MAX = range(3)  # modes, as the kernels number them
+_BAGS = "Tensor indices, Tensor offsets, int mode, bool include_last_offset, Tensor? per_sample_weights, int padding_idx, bool scale_grad_by_freq"
+
+native(
+    f"_embedding_bag(Tensor weight, {_BAGS}) -> (Tensor, Tensor bag_size, Tensor max_indices)",
+    out=False,
+    options={"not_differentiable": ("bag_size", "max_indices")},
+    derivative={
+        "weight": lambda grad, weight_shape, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq, bag_size, max_indices: (
+            rl._embedding_bag_backward(
+                grad, weight_shape[0], indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx,
+                scale_grad_by_freq, bag_size, max_indices,
+            )
+        ),
+        "per_sample_weights": lambda grad, weight, indices, offsets, include_last_offset, padding_idx: (
+            rl._embedding_bag_weights_backward(grad, weight, indices, offsets, include_last_offset, padding_idx)
+        ),
+    },
+    doc="Sums, means or maxima of the rows of each bag of indices, how many rows took part, and where the maxima stand.",
+)  # fmt: skip
+
+
+def _embedding_bag_second(
+    incoming: Any, indices: Any, offsets: Any, mode: int, last: bool, weights: Any, padding_idx: int, by_freq: bool, sizes: Any, largest: Any
+) -> Any:
+    """The bags of the incoming gradient's rows."""
+    if mode == _MAX:
+        return incoming.gather(0, largest) * (sizes > 0).unsqueeze(1).to(incoming.dtype)
+    if not by_freq:
+        return rl._embedding_bag(incoming, indices, offsets, mode, last, weights, padding_idx, False)[0]
+    flat = indices.long()
+    share = (1 / rl.bincount(flat).index_select(0, flat)).to(incoming.dtype)
+    if weights is not None:
+        share = share * weights
+    sums = rl._embedding_bag(incoming, indices, offsets, _SUM, last, share, padding_idx, False)[0]
+    return sums / sizes.clamp(min=1).unsqueeze(1).to(sums.dtype) if mode == _MEAN else sums
+
+
+native(
+    f"_embedding_bag_backward(Tensor grad, int rows, {_BAGS}, Tensor bag_size, Tensor max_indices) -> Tensor",
+    derivative={
+        "grad": lambda grad_result, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq, bag_size, max_indices: (
+            _embedding_bag_second(
+                grad_result, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq,
+                bag_size, max_indices,
+            )
+        ),
+        "per_sample_weights": lambda grad_result, grad, indices, offsets, include_last_offset, padding_idx: (
+            rl._embedding_bag_weights_backward(grad, grad_result, indices, offsets, include_last_offset, padding_idx)
+        ),
+    },
+    doc="The gradient of a bag by its table.",
+)  # fmt: skip
+native(
+    "_embedding_bag_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, bool include_last_offset, "
+    "int padding_idx) -> Tensor",
+    derivative={
+        "grad": lambda grad_result, weight, indices, offsets, include_last_offset, padding_idx: rl._embedding_bag(
+            weight, indices, offsets, _SUM, include_last_offset, grad_result, padding_idx, False
+        )[0],
+        "weight": lambda grad_result, grad, weight_shape, indices, offsets, include_last_offset, padding_idx: (
+            _bag_rows(grad, weight_shape[0], indices, offsets, include_last_offset, grad_result, padding_idx)
+        ),
+    },
+    doc="The gradient of a bag by the weights of its rows.",
+)
+
+
+def _bag_rows(grad: Any, rows: int, indices: Any, offsets: Any, last: bool, weights: Any, padding_idx: int) -> Any:
+    return rl._embedding_bag_backward(grad, rows, indices, offsets, _SUM, last, weights, padding_idx, False, indices, indices)
+
+
+native(
     "_nn_dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
     public="nn.functional.dropout",
     random=True,

@@ -101,7 +101,6 @@ native(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     public="nn.functional.linear",
     method=False,
-    out=False,
     derivative={
         "input": lambda grad, weight: rl.matmul(grad, rl.conj(weight)),
         "weight": lambda grad, input: rl.mm(rl._fold(grad).t(), rl.conj(rl._fold(input))),

@@ -168,6 +168,13 @@ def _adaptive(n: int) -> None:
         derivative={"self": lambda grad, self_shape, indices: rl._max_pool_backward(grad, indices, self_shape, n)},
         doc="Maxima over windows chosen so that the result has output_size, and where they stand.",
     )
+    native(
+        f"_nn_adaptive_max_pool{n}d(Tensor self, Any output_size, bool return_indices=False) -> Any",
+        public=f"nn.functional.adaptive_max_pool{n}d",
+        implementation="_nn_adaptive_max_pool",
+        options={"composite": True},
+        doc="Maxima over windows chosen so that the result has output_size (None keeps a size).",
+    )
 
 
 for _n in (1, 2, 3):

@@ -7,17 +7,9 @@ import warnings
 import rushlight
 from rushlight import Tensor
 
+from . import _ops
+
 __all__ = ["embedding", "embedding_bag", "one_hot"]
-
-
-def _renormalize(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scales the looked up rows that are longer than max_norm down, in place."""
-    with rushlight.no_grad():
-        rows = index.reshape(-1).unique()
-        chosen = weight.index_select(0, rows)
-        length = rushlight.linalg.vector_norm(chosen, norm_type, 1, keepdim=True)
-        scale = rushlight.where(length > max_norm, max_norm / (length + 1e-7), rushlight.ones_like(length))
-        weight.index_copy_(0, rows, chosen * scale)
 
 
 def _positive_padding(op: str, padding_idx: int | None, rows: int) -> int | None:
@@ -26,15 +18,6 @@ def _positive_padding(op: str, padding_idx: int | None, rows: int) -> int | None
     if not -rows <= padding_idx < rows:
         raise AssertionError(f"{op}: padding_idx out of range; expected {-rows} to {rows - 1}, got {padding_idx}")
     return padding_idx + rows if padding_idx < 0 else padding_idx
-
-
-def _check_index(op: str, input: Tensor, rows: int) -> None:
-    if input.dtype not in (rushlight.int64, rushlight.int32):
-        raise RuntimeError(f"{op}: dtype of the indices; expected int64 or int32, got {input.dtype}")
-    if not input.is_meta:
-        outside = (input < 0) | (input >= rows)
-        if bool(outside.any()):
-            raise IndexError(f"{op}: index out of range; expected 0 to {rows - 1}, got {input[outside][0].item()}")
 
 
 def embedding(
@@ -51,24 +34,7 @@ def embedding(
     Shapes: integers (*), weight (V, D) -> (*, D). The row of ``padding_idx`` gets no gradient. ``max_norm`` first
     scales the rows used down to that length, in place. IndexError for an index outside the table.
     """
-    if weight.dim() != 2:
-        raise RuntimeError(f"embedding: weight; expected a matrix, got shape {list(weight.shape)}")
-    padding_idx = _positive_padding("embedding", padding_idx, weight.size(0))
-    _check_index("embedding", input, weight.size(0))
-    if max_norm is not None:
-        _renormalize(weight, input, max_norm, norm_type)
-    index = input.long()
-    if scale_grad_by_freq and weight.requires_grad and rushlight.is_grad_enabled():
-        counts = rushlight.bincount(index.reshape(-1), minlength=weight.size(0)).clamp(min=1)
-        rows = weight.index_select(0, index.reshape(-1))
-        share = (1 / counts.to(weight.dtype))[index.reshape(-1)].unsqueeze(1)
-        # the value of the row, with its gradient divided by the number of uses
-        rows = rows.detach() + share * (rows - rows.detach())
-    else:
-        rows = weight.index_select(0, index.reshape(-1))
-    out = rows.reshape(*index.shape, weight.size(1))
-    if padding_idx is not None and out.requires_grad:
-        out = rushlight.where((index == padding_idx).unsqueeze(-1), out.detach(), out)
+    out: Tensor = _ops._nn_embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     return out
 
 
@@ -105,8 +71,9 @@ def embedding_bag(
         if offsets is not None:
             raise ValueError(f"{op}: offsets; expected None for a 2-d input, got a {type(offsets).__name__}")
         bags, length = input.shape
-        bag_of = rushlight.arange(bags, device=input.device).repeat_interleave(length)
+        offsets = rushlight.arange(bags, device=input.device) * length
         input = input.reshape(-1)
+        include_last_offset = False  # every row is a bag
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     elif input.dim() == 1:
@@ -114,24 +81,6 @@ def embedding_bag(
             raise ValueError(f"{op}: offsets; expected a tensor for a 1-d input, got None")
         if offsets.dim() != 1:
             raise ValueError(f"{op}: offsets; expected 1 dimension, got {offsets.dim()}")
-        starts = offsets.long()
-        if starts.numel() and not starts.is_meta:
-            if starts[0].item() != 0:
-                raise RuntimeError(f"{op}: offsets[0]; expected 0, got {starts[0].item()}")
-            if starts[-1].item() > input.numel():
-                raise RuntimeError(
-                    f"{op}: offsets[-1]; expected at most {input.numel()} (the indices), got {starts[-1].item()}"
-                )
-        if include_last_offset:
-            if starts.numel() == 0:
-                raise RuntimeError(f"{op}: offsets; expected at least 1 with include_last_offset, got 0")
-            input = input[: int(starts[-1].item())]
-            if per_sample_weights is not None:
-                per_sample_weights = per_sample_weights[: input.numel()]
-            starts = starts[:-1]
-        bags = starts.numel()
-        positions = rushlight.arange(input.numel(), device=input.device)
-        bag_of = rushlight.searchsorted(starts, positions, right=True) - 1
     else:
         raise ValueError(f"{op}: input; expected 1 or 2 dimensions, got {input.dim()}")
     if mode not in ("sum", "mean", "max"):
@@ -144,24 +93,18 @@ def embedding_bag(
         raise NotImplementedError(f"{op}: per_sample_weights; expected mode='sum', got {mode!r}")
     padding_idx = _positive_padding(op, padding_idx, weight.size(0))
     if max_norm is not None:
-        _check_index(op, input, weight.size(0))
-        _renormalize(weight, input, max_norm, norm_type)
-    if padding_idx is not None:
-        kept = (input != padding_idx).nonzero().squeeze(1)
-        input, bag_of = input[kept], bag_of[kept]
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights[kept]
-    rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, False)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    out = rows.new_zeros((bags, weight.size(1)))
-    if mode == "max":
-        where = bag_of.unsqueeze(1).expand_as(rows)
-        return out.scatter_reduce(0, where, rows, "amax", include_self=False)
-    out = out.index_add(0, bag_of, rows)
-    if mode == "mean":
-        counts = rushlight.bincount(bag_of, minlength=bags).clamp(min=1)
-        out = out / counts.unsqueeze(1).to(out.dtype)
+        with rushlight.no_grad():
+            rushlight.embedding_renorm_(weight, input, max_norm, norm_type)
+    out: Tensor = _ops._embedding_bag(
+        weight,
+        input,
+        offsets,
+        ("sum", "mean", "max").index(mode),
+        include_last_offset,
+        per_sample_weights,
+        -1 if padding_idx is None else padding_idx,
+        scale_grad_by_freq,
+    )[0]
     return out
 
 
