@@ -232,6 +232,9 @@ class _Namespace:
         import importlib
 
         module = importlib.import_module(self._path)
+        if not hasattr(module, "_C"):
+            # The build's stand-in for the package: it must read the same records whether or not an extension lies about.
+            raise AttributeError(f"rl.{name}: operations cannot run while the build reads their records")
         value = getattr(module, name, None)
         if value is None:
             value = getattr(importlib.import_module("rushlight._C"), "private_operation")(name)
