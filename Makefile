@@ -41,8 +41,10 @@ $(BUILD)/build.ninja: $(VENV)/stamp-build
 	$(BIN)/cmake -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" \
 	  -DRUSHLIGHT_DEVELOP=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
 
+# Two builds in one folder would spoil each other, so the second waits.
+LOCK = $(shell command -v flock >/dev/null 2>&1 && echo flock $(BUILD)/lock)
 build: $(BUILD)/build.ninja
-	$(BIN)/cmake --build $(BUILD) --parallel $(JOBS)
+	$(LOCK) $(BIN)/cmake --build $(BUILD) --parallel $(JOBS)
 
 demo: build $(VENV)/stamp-demo
 	$(BIN)/python examples/digits.py $(ARGS)
