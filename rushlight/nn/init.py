@@ -84,7 +84,7 @@ def trunc_normal_(
     with rushlight.no_grad():
         if below(b) - below(a) > 0.3:
             # the limits as the tensor's dtype has them
-            low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+            low, high = (rushlight.tensor(x, dtype=tensor.dtype).item() for x in (a, b))
             tensor.normal_(mean, std, generator=generator)
             while bool((outside := (tensor < low) | (tensor > high)).any()):
                 again = rushlight.empty_like(tensor).normal_(mean, std, generator=generator)

@@ -125,7 +125,7 @@ def test_wrong_length_of_a_stream_warns(side):
 
     loader = side.utils.data.DataLoader(Liar(), batch_size=None)
     assert len(loader) == 3
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match=r"[Ll]ength"):
         assert len(list(loader)) == 5
 
 

@@ -423,7 +423,7 @@ def test_bad_settings(side, make, error):
 @SIDES
 def test_duplicate_parameters_warn(side):
     p = side.nn.Parameter(side.ones(2))
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match=r"duplicate|twice"):
         side.optim.SGD([p, p], lr=0.1)
 
 

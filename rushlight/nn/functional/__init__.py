@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FILES = {
     "_activation": (
         "celu elu glu gumbel_softmax hardsigmoid hardswish hardtanh leaky_relu log_softmax "
-        "mish relu relu6 rrelu selu sigmoid silu softmax softmin softsign tanh tanhshrink "
+        "mish relu relu6 rrelu rrelu_ selu sigmoid silu softmax softmin softsign tanh tanhshrink "
         "threshold"
     ),
     "_dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
@@ -76,7 +76,6 @@ _OPERATIONS = frozenset(
         "hardshrink",
         "prelu",
         "relu_",
-        "rrelu_",
         "selu_",
         "softplus",
         "softshrink",

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "celu", "elu", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "mish",
-    "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink",
-    "threshold",
+    "relu", "relu6", "rrelu", "rrelu_", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh",
+    "tanhshrink", "threshold",
 ]  # fmt: skip
 
 
@@ -86,8 +86,23 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Leaky ReLU whose slope is drawn from U(lower, upper) while training, and their mean otherwise."""
-    op = rushlight.rrelu_ if inplace else rushlight.rrelu
-    return op(input, lower, upper, training)
+    if lower > upper:
+        raise RuntimeError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    # one draw, in double precision, for each element that is not positive
+    drawn = input <= 0
+    slope = rushlight.ones_like(input, memory_format=rushlight.contiguous_format)
+    count = int(drawn.sum().item())
+    low, high = (rushlight.tensor(x, dtype=input.dtype).item() for x in (lower, upper))
+    draws = rushlight.empty(count, dtype=rushlight.float64, device=input.device).uniform_(low, high)
+    slope[drawn] = draws.to(slope.dtype)
+    return input.mul_(slope) if inplace else input * slope
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """:func:`rrelu` in place."""
+    return rrelu(input, lower, upper, training, True)
 
 
 def tanhshrink(input: Tensor) -> Tensor:

@@ -62,8 +62,7 @@ def scaled_dot_product_attention(
         heads = query.size(-3)
         if heads % key.size(-3) or heads % value.size(-3):
             raise RuntimeError(f"{op}: heads of query; expected a multiple of {key.size(-3)} (key), got {heads}")
-        key = key.repeat_interleave(heads // key.size(-3), -3)
-        value = value.repeat_interleave(heads // value.size(-3), -3)
+        key, value = _share_heads(key, heads), _share_heads(value, heads)
     half = query.dtype in (rushlight.float16, rushlight.bfloat16)
     dtype = query.dtype
     if half:
@@ -74,8 +73,9 @@ def scaled_dot_product_attention(
     scores = (query * (root if scale >= 0 else -root)) @ (key.transpose(-2, -1) * root)
     masked = False
     if is_causal:
-        allowed = rushlight.ones(length, source, dtype=rushlight.bool, device=query.device).tril()
-        scores = scores.masked_fill(~allowed, -math.inf)
+        position = rushlight.arange(max(length, source), device=query.device)
+        later = position[:source].unsqueeze(0) > position[:length].unsqueeze(1)
+        scores = scores.masked_fill(later, -math.inf)
     elif attn_mask is not None:
         masked = True
         if attn_mask.dtype == rushlight.bool:
@@ -87,6 +87,12 @@ def scaled_dot_product_attention(
         weights = rushlight.nn.functional.dropout(weights, dropout_p, True)
     out = weights @ value
     return out.to(dtype) if half else out
+
+
+def _share_heads(x: Tensor, heads: int) -> Tensor:
+    """(*, H, S, E) -> (*, heads, S, E): each head for several that follow one another."""
+    each = heads // x.size(-3)
+    return x.unsqueeze(-3).expand(*x.shape[:-2], each, *x.shape[-2:]).flatten(-4, -3)
 
 
 def _additive(
@@ -234,8 +240,8 @@ def multi_head_attention_forward(
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
             raise AssertionError(f"{op}: expected no static_k and static_v together with bias_k and bias_v")
-        k = rushlight.cat([k, bias_k.repeat(1, batch, 1)])
-        v = rushlight.cat([v, bias_v.repeat(1, batch, 1)])
+        k = rushlight.cat([k, bias_k.expand(1, batch, -1)])
+        v = rushlight.cat([v, bias_v.expand(1, batch, -1)])
         mask, padding = widened(mask), widened(padding)
     elif bias_k is not None or bias_v is not None:
         raise AssertionError(f"{op}: expected both bias_k and bias_v, got one of them")

@@ -107,7 +107,7 @@ def instance_norm(
     n, c = input.shape[:2]
 
     def repeated(t: Tensor | None) -> Tensor | None:
-        return None if t is None else t.repeat(n)
+        return None if t is None else t.expand(n, c).reshape(n * c).clone()
 
     mean, var = repeated(running_mean), repeated(running_var)
     flat = input.contiguous().reshape(1, n * c, *input.shape[2:])

@@ -43,7 +43,9 @@ def _copies(module: Module, n: int) -> ModuleList:
 
 
 def _causal_mask(size: int, device: Any, dtype: Any) -> Tensor:
-    return rushlight.triu(rushlight.full((size, size), -math.inf, dtype=dtype, device=device), diagonal=1)
+    position = rushlight.arange(size, device=device)
+    later = position.unsqueeze(0) > position.unsqueeze(1)
+    return rushlight.zeros((size, size), dtype=dtype, device=device).masked_fill(later, -math.inf)
 
 
 def _detect_is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None) -> bool:
