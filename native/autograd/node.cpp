@@ -288,8 +288,12 @@ Node* accumulator_of(Tensor* leaf) {
       retain(n);
       return n;
     }
-    meta->accumulator =
-        nullptr;  // .data was exchanged for a tensor of another shape or dtype: older graphs keep the old node
+    if (n->weak_leaf) {  // nobody would tell it that the leaf dies
+      n->weak_leaf = false;
+      retain(leaf);
+    }
+    // .data was exchanged for a tensor of another shape or dtype: older graphs keep the old node.
+    meta->accumulator = nullptr;
   }
   NodeRef n = node_new(NodeKind::Accumulate, &AccumulateType, 0, 0, 1);
   n->sequence = UINT64_MAX;  // a gradient is stored as soon as it is complete

@@ -376,13 +376,13 @@ def _operand(argument: Argument, value: Any) -> Any:
             return ("l", [as_it_is] * int(kind[4:-1]))
         if _is(value, ValueProxy):
             return as_it_is if isinstance(plain, tuple) else None
-        if isinstance(value, (tuple, list)) and all(_is_int(v) for v in value):
+        if type(value) in (tuple, list) and all(_is_int(v) for v in value):
             return ("l", [v._operand if _is(v, ValueProxy) else ("c", v) for v in value])
         return None
     if kind == "float[]":
         return as_it_is if isinstance(plain, (tuple, list)) else None
     if kind.startswith("Tensor"):
-        if isinstance(value, (tuple, list)) and all(v is None or _is(v, TensorProxy) for v in value):
+        if type(value) in (tuple, list) and all(v is None or _is(v, TensorProxy) for v in value):
             return ("T", [("c", None) if v is None else v._operand for v in value])
         return None
     return as_it_is
@@ -477,7 +477,7 @@ def _result_operand(value: Any) -> Any:
         return ("c", None)
     if _is(value, TensorProxy) or _is(value, ListProxy):
         return value._operand
-    if isinstance(value, (tuple, list)) and all(v is None or _is(v, TensorProxy) for v in value):
+    if type(value) in (tuple, list) and all(v is None or _is(v, TensorProxy) for v in value):
         return ("T", [("c", None) if v is None else v._operand for v in value])
     raise Untraceable
 
