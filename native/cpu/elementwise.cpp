@@ -21,9 +21,10 @@
 namespace rl {
 namespace {
 
-constexpr int64_t kTileBytes = 8192;
-constexpr int64_t kBlock = 32768;  // elements per unit of parallel work
-constexpr int64_t kShortRow = 64;  // shorter rows are not worth a kernel call each
+constexpr int64_t kTileBytes = 8192;  // room for a tile
+constexpr int64_t kRunBytes = 2048;   // of a tile that is one run: small ones overlap best with what memory delivers
+constexpr int64_t kBlock = 32768;     // elements per unit of parallel work
+constexpr int64_t kShortRow = 64;     // shorter rows are not worth a kernel call each
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kSmallBytes = 4096;  // scratch of the fast path for small tensors
 
@@ -410,6 +411,13 @@ unsigned choose_scalars(const Job& job) {
   return largest_set(job.scalar_sets, constant);
 }
 
+// Whether some operand passes through a tile, beyond a single element.
+bool needs_tiles(const Job& job) {
+  for (int k = 0; k < job.plan.n_operands(); ++k)
+    if (job.access[k] != Access::kDirect && !job.is_scalar(k)) return true;
+  return false;
+}
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void run_job(Job& job) {
@@ -421,7 +429,7 @@ void run_job(Job& job) {
     widest = operand.size > widest ? operand.size : widest;
     widest = operand.kernel_size > widest ? operand.kernel_size : widest;
   }
-  job.tile = kTileBytes / widest;
+  job.tile = kRunBytes / widest;
 
   int block = -1;
   bool by_rows = false;
@@ -430,27 +438,25 @@ void run_job(Job& job) {
     by_rows = block >= 0 || plan.sizes[0] >= kShortRow;
   }
   if (!by_rows) {
-    bool tiled = false;
-    for (int k = 0; k < plan.n_operands(); ++k) {
-      job.access[k] = linear_access(plan, plan.operands[k]);
-      tiled = tiled || job.access[k] != Access::kDirect;
-    }
+    for (int k = 0; k < plan.n_operands(); ++k) job.access[k] = linear_access(plan, plan.operands[k]);
     job.scalars = choose_scalars(job);
-    if (!tiled) job.tile = kBlock;
+    if (!needs_tiles(job)) job.tile = kBlock;
     // kBlock is a multiple of every tile size, so the blocks do not depend on what the operands look like.
     rl_parallel_for(plan.total, kBlock, copy ? copy_linear : run_linear, &job);
     return;
   }
   for (int k = 0; k < plan.n_operands(); ++k) job.access[k] = row_access(plan, plan.operands[k]);
   job.scalars = choose_scalars(job);
+  if (block < 0 && !needs_tiles(job)) job.tile = kBlock;
   job.rows = 1;
   job.columns = plan.sizes[0] < job.tile ? plan.sizes[0] : job.tile;
   if (block >= 0) {
     const Operand& operand = plan.operands[block];
+    const int64_t tile = kTileBytes / widest;
     int64_t rows = kCacheLine / operand.size;
-    if (copy && plan.sizes[0] < job.tile / rows) rows = job.tile / plan.sizes[0];
+    if (copy && plan.sizes[0] < tile / rows) rows = tile / plan.sizes[0];
     job.rows = rows < plan.sizes[1] ? rows : plan.sizes[1];
-    job.columns = job.tile / job.rows;
+    job.columns = tile / job.rows;
     if (job.columns > plan.sizes[0]) job.columns = plan.sizes[0];
     if (copy && job.columns < 1) job.columns = 1;
     for (int k = plan.n_out; k < plan.n_operands(); ++k) {

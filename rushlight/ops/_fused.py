@@ -35,8 +35,10 @@ def _fuse(operation: Operation, name: str, formula: Callable[..., Any]) -> None:
         return
     try:
         (result,) = trace(formula, names)
-    except (AttributeError, TypeError):
-        return  # it calls more than scalar functions, or branches
+    except (AttributeError, TypeError, ImportError):
+        # It calls more than scalar functions, or branches. A helper that uses `rl` fails with an ImportError at build time
+        # and a TypeError in the built package, so that both come to the same decision.
+        return
     functions = [node for node in topological([result]) if node.name not in ("input", "constant", "conj")]
     if len(functions) < 2:
         return
