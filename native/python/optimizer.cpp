@@ -1,6 +1,6 @@
 // Steps of optimizers over lists of tensors: _C._sgd_step, _adam_step, and _optim_gather, which makes the lists.
-#include "python.h"
 #include "rushlight/optimizer.h"
+#include "python.h"
 
 namespace rl {
 
@@ -18,10 +18,12 @@ struct TensorArray {
     if (!PyList_Check(o)) throw_error(ErrorKind::Type, "expected a list of tensors, got %s", Py_TYPE(o)->tp_name);
     Py_ssize_t n = PyList_GET_SIZE(o);
     if (count >= 0 && n != count)
-      throw_error(ErrorKind::Value, "expected lists of one length, got %lld and %lld", static_cast<long long>(count), static_cast<long long>(n));
+      throw_error(ErrorKind::Value, "expected lists of one length, got %lld and %lld", static_cast<long long>(count),
+                  static_cast<long long>(n));
     for (Py_ssize_t i = 0; i < n; i++) {
       PyObject* item = PyList_GET_ITEM(o, i);
-      if (!is_tensor(item)) throw_error(ErrorKind::Type, "expected a list of tensors, got an entry of type %s", Py_TYPE(item)->tp_name);
+      if (!is_tensor(item))
+        throw_error(ErrorKind::Type, "expected a list of tensors, got an entry of type %s", Py_TYPE(item)->tp_name);
       Tensor* t = tensor_of(item);
       if (t->is_meta() || !is_float(t->dtype())) return false;
       tensors.push_back(t);
@@ -59,7 +61,9 @@ bool truth(PyObject* o) {
 }
 
 void expect(const char* name, Py_ssize_t got, Py_ssize_t wanted) {
-  if (got != wanted) throw_error(ErrorKind::Type, "%s: expected %d arguments, got %d", name, static_cast<int>(wanted), static_cast<int>(got));
+  if (got != wanted)
+    throw_error(ErrorKind::Type, "%s: expected %d arguments, got %d", name, static_cast<int>(wanted),
+                static_cast<int>(got));
 }
 
 // params, grads, momentum_buffers or None, lr, momentum, dampening, weight_decay, nesterov, maximize
@@ -68,13 +72,14 @@ PyObject* sgd_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
     expect("_sgd_step", n, 9);
     static TensorArray params, grads, buffers;
     bool with_buffers = args[2] != Py_None;
-    if (!params.read(args[0], -1) || !grads.read(args[1], params.count()) || (with_buffers && !buffers.read(args[2], params.count())))
+    if (!params.read(args[0], -1) || !grads.read(args[1], params.count()) ||
+        (with_buffers && !buffers.read(args[2], params.count())))
       Py_RETURN_FALSE;
     if (!grads.matches(params) || (with_buffers && !buffers.matches(params))) Py_RETURN_FALSE;
     double lr = number(args[3]), momentum = number(args[4]), dampening = number(args[5]), decay = number(args[6]);
     int nesterov = truth(args[7]), maximize = truth(args[8]);
-    check(rl_sgd_step(params.count(), params.data(), grads.data(), with_buffers ? buffers.data() : nullptr, lr, momentum, dampening, decay, nesterov,
-                      maximize));
+    check(rl_sgd_step(params.count(), params.data(), grads.data(), with_buffers ? buffers.data() : nullptr, lr,
+                      momentum, dampening, decay, nesterov, maximize));
     params.written();
     if (with_buffers) buffers.written();
     Py_RETURN_TRUE;
@@ -83,22 +88,26 @@ PyObject* sgd_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
   }
 }
 
-// params, grads, steps, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or None, lr, beta1, beta2, eps, weight_decay, maximize, decoupled
+// params, grads, steps, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or None, lr, beta1, beta2, eps, weight_decay, maximize,
+// decoupled
 PyObject* adam_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
   try {
     expect("_adam_step", n, 13);
     static TensorArray params, grads, steps, averages, squares, largest;
     bool amsgrad = args[5] != Py_None;
     if (!params.read(args[0], -1) || !grads.read(args[1], params.count()) || !steps.read(args[2], params.count()) ||
-        !averages.read(args[3], params.count()) || !squares.read(args[4], params.count()) || (amsgrad && !largest.read(args[5], params.count())))
+        !averages.read(args[3], params.count()) || !squares.read(args[4], params.count()) ||
+        (amsgrad && !largest.read(args[5], params.count())))
       Py_RETURN_FALSE;
-    if (!grads.matches(params) || !averages.matches(params) || !squares.matches(params) || (amsgrad && !largest.matches(params)) ||
-        !steps.single_numbers())
+    if (!grads.matches(params) || !averages.matches(params) || !squares.matches(params) ||
+        (amsgrad && !largest.matches(params)) || !steps.single_numbers())
       Py_RETURN_FALSE;
-    double lr = number(args[6]), beta1 = number(args[7]), beta2 = number(args[8]), eps = number(args[9]), decay = number(args[10]);
+    double lr = number(args[6]), beta1 = number(args[7]), beta2 = number(args[8]), eps = number(args[9]),
+           decay = number(args[10]);
     int maximize = truth(args[11]), decoupled = truth(args[12]);
-    check(rl_adam_step(params.count(), params.data(), grads.data(), averages.data(), squares.data(), amsgrad ? largest.data() : nullptr, steps.data(), lr,
-                       beta1, beta2, eps, decay, maximize, decoupled));
+    check(rl_adam_step(params.count(), params.data(), grads.data(), averages.data(), squares.data(),
+                       amsgrad ? largest.data() : nullptr, steps.data(), lr, beta1, beta2, eps, decay, maximize,
+                       decoupled));
     params.written();
     steps.written();
     averages.written();
@@ -110,8 +119,8 @@ PyObject* adam_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
   }
 }
 
-// params (a list), state (a dict by parameter of dicts by name), keys (a tuple of names): lists of the parameters that have a
-// gradient, of their gradients, and of their state by key; None when some state is missing.
+// params (a list), state (a dict by parameter of dicts by name), keys (a tuple of names): lists of the parameters that
+// have a gradient, of their gradients, and of their state by key; None when some state is missing.
 PyObject* optim_gather(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* result = nullptr;
   try {
@@ -129,10 +138,14 @@ PyObject* optim_gather(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (!result) throw PythonError();
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); i++) {
       PyObject* p = PyList_GET_ITEM(params, i);
-      if (!is_tensor(p)) throw_error(ErrorKind::Type, "_optim_gather: expected a list of tensors, got an entry of type %s", Py_TYPE(p)->tp_name);
+      if (!is_tensor(p))
+        throw_error(ErrorKind::Type, "_optim_gather: expected a list of tensors, got an entry of type %s",
+                    Py_TYPE(p)->tp_name);
       Tensor* grad = tensor_of(p)->grad;
       if (!grad) continue;
-      if (PyList_Append(PyTuple_GET_ITEM(result, 0), p) < 0 || PyList_Append(PyTuple_GET_ITEM(result, 1), grad->object()) < 0) throw PythonError();
+      if (PyList_Append(PyTuple_GET_ITEM(result, 0), p) < 0 ||
+          PyList_Append(PyTuple_GET_ITEM(result, 1), grad->object()) < 0)
+        throw PythonError();
       if (!count) continue;
       PyObject* own = PyDict_GetItemWithError(state, p);
       for (Py_ssize_t k = 0; k < count; k++) {
@@ -152,11 +165,17 @@ PyObject* optim_gather(PyObject*, PyObject* const* args, Py_ssize_t n) {
   }
 }
 
-template <class F> PyCFunction fast(F f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
+template <class F>
+PyCFunction fast(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
 
-PyMethodDef functions[] = {{"_sgd_step", fast(sgd_step), METH_FASTCALL, "One step of SGD over lists of tensors; False when they are not for it."},
-                           {"_adam_step", fast(adam_step), METH_FASTCALL, "One step of Adam over lists of tensors; False when they are not for it."},
-                           {"_optim_gather", fast(optim_gather), METH_FASTCALL, "Parameters with gradients, their gradients and their state, as lists."},
+PyMethodDef functions[] = {{"_sgd_step", fast(sgd_step), METH_FASTCALL,
+                            "One step of SGD over lists of tensors; False when they are not for it."},
+                           {"_adam_step", fast(adam_step), METH_FASTCALL,
+                            "One step of Adam over lists of tensors; False when they are not for it."},
+                           {"_optim_gather", fast(optim_gather), METH_FASTCALL,
+                            "Parameters with gradients, their gradients and their state, as lists."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

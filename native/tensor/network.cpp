@@ -25,8 +25,9 @@ Spatial spatial_of(const Value& v, int n, const char* op, const char* what) {
     bool equal = v.size > 0;
     for (uint32_t i = 1; i < v.size; i++) equal &= v.ints[i] == v.ints[0];
     RL_CHECK(v.size == 1 || (equal && static_cast<int>(v.size) > n && v.size == kMaxSpatial), Runtime,
-             "%s: expected %s to be a single integer value or a list of %d values to match the spatial dimensions, but got %s=%s", op, what, n,
-             what, shape_text(static_cast<int>(v.size), v.ints).c_str());
+             "%s: expected %s to be a single integer value or a list of %d values to match the spatial dimensions, but "
+             "got %s=%s",
+             op, what, n, what, shape_text(static_cast<int>(v.size), v.ints).c_str());
     for (int i = 0; i < n; i++) s[i] = v.ints[0];
     return s;
   }

@@ -36,7 +36,8 @@ enum Reduction : int64_t { kReduceNone = 0, kReduceMean = 1, kReduceSum = 2 };
 // From "none", "mean" or "sum"; ValueError otherwise.
 int64_t reduction_of(const Value& v, const char* op);
 
-// Calls rushlight.nn.functional.<file>.<name> with the arguments, in schema order by keyword: for the rare forms of a functional.
+// Calls rushlight.nn.functional.<file>.<name> with the arguments, in schema order by keyword: for the rare forms of a
+// functional.
 void call_functional(Call& call, const char* file, const char* name);
 
 }  // namespace rl

@@ -13,8 +13,9 @@ using ll = long long;
 void check_table(const char* op, const Tensor* indices, const Tensor* weight) {
   RL_CHECK(weight->ndim() == 2, Runtime, "%s: 'weight' must be 2-D, got shape %s", op, shape_text(weight).c_str());
   RL_CHECK(indices->dtype() == RL_INT64 || indices->dtype() == RL_INT32, Runtime,
-           "%s: Expected tensor for argument 'indices' to have one of the following scalar types: Long, Int; but got %s instead", op,
-           dtype_title(indices->dtype()));
+           "%s: Expected tensor for argument 'indices' to have one of the following scalar types: Long, Int; but got "
+           "%s instead",
+           op, dtype_title(indices->dtype()));
 }
 
 TensorRef lookup(Call& call, Tensor* weight, Tensor* indices) {
@@ -39,8 +40,9 @@ RL_OP(_nn_embedding) {
   if (!call[2].is_none()) {
     padding = call.integer(2);
     if (padding < -rows || padding >= rows) {
-      PyErr_Format(PyExc_AssertionError, "embedding: padding_idx must be within num_embeddings: expected %lld to %lld, got %lld", static_cast<ll>(-rows),
-                   static_cast<ll>(rows - 1), static_cast<ll>(padding));
+      PyErr_Format(PyExc_AssertionError,
+                   "embedding: padding_idx must be within num_embeddings: expected %lld to %lld, got %lld",
+                   static_cast<ll>(-rows), static_cast<ll>(rows - 1), static_cast<ll>(padding));
       throw PythonError();
     }
     if (padding < 0) padding += rows;
@@ -86,7 +88,8 @@ struct Bags {
   rl_bag_mode mode;
   int last;
   int64_t count;  // of bags
-  Bags(Tensor* i, Tensor* o, int64_t m, bool include_last) : indices(cast(i, RL_INT64)), offsets(cast(o, RL_INT64)), mode(static_cast<rl_bag_mode>(m)), last(include_last) {
+  Bags(Tensor* i, Tensor* o, int64_t m, bool include_last)
+      : indices(cast(i, RL_INT64)), offsets(cast(o, RL_INT64)), mode(static_cast<rl_bag_mode>(m)), last(include_last) {
     count = o->numel - (include_last ? 1 : 0);
     RL_CHECK(count >= 0, Runtime, "embedding_bag: include_last_offset: number of offsets should be at least 1, got 0");
   }
@@ -96,13 +99,16 @@ rl_tensor* desc_of(Tensor* t) { return t ? &t->desc : nullptr; }
 
 }  // namespace
 
-// weight, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq -> out, bag_size, max_indices
+// weight, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq -> out,
+// bag_size, max_indices
 RL_OP(_embedding_bag) {
   Tensor *weight = call.tensor(0), *scale = call.tensor_or_null(5);
   check_table("embedding_bag", call.tensor(1), weight);
   check_table("embedding_bag", call.tensor(2), weight);
-  RL_CHECK(is_float(weight->dtype()), NotImplemented, "\"embedding_bag\" not implemented for '%s'", dtype_title(weight->dtype()));
-  RL_CHECK(!scale || scale->dtype() == weight->dtype(), Runtime, "embedding_bag: expected per_sample_weights of dtype %s, got %s", dtype_name(weight->dtype()),
+  RL_CHECK(is_float(weight->dtype()), NotImplemented, "\"embedding_bag\" not implemented for '%s'",
+           dtype_title(weight->dtype()));
+  RL_CHECK(!scale || scale->dtype() == weight->dtype(), Runtime,
+           "embedding_bag: expected per_sample_weights of dtype %s, got %s", dtype_name(weight->dtype()),
            scale ? dtype_name(scale->dtype()) : "");
   Bags bags(call.tensor(1), call.tensor(2), call.integer(3), call.flag(4));
   Dims shape{bags.count, weight->size(1)};
@@ -111,18 +117,21 @@ RL_OP(_embedding_bag) {
   Tensor* largest = call.result(2, RL_INT64, bags.mode == RL_BAG_MAX ? shape : Dims{0});
   if (out->is_meta()) return;
   GilRelease gil(bags.indices->numel * weight->size(1) >= kGilWork);
-  check(rl_embedding_bag(&weight->desc, &bags.indices->desc, &bags.offsets->desc, bags.mode, bags.last, desc_of(scale), call.integer(6), &out->desc,
-                         &sizes->desc, bags.mode == RL_BAG_MAX ? &largest->desc : nullptr));
+  check(rl_embedding_bag(&weight->desc, &bags.indices->desc, &bags.offsets->desc, bags.mode, bags.last, desc_of(scale),
+                         call.integer(6), &out->desc, &sizes->desc,
+                         bags.mode == RL_BAG_MAX ? &largest->desc : nullptr));
 }
-// grad, rows, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq, bag_size, max_indices
+// grad, rows, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq,
+// bag_size, max_indices
 RL_OP(_embedding_bag_backward) {
   Tensor* grad = call.tensor(0);
   Bags bags(call.tensor(2), call.tensor(3), call.integer(4), call.flag(5));
   Tensor* out = call.result(0, grad->dtype(), Dims{call.integer(1), grad->size(1)});
   if (out->is_meta()) return;
   GilRelease gil(out->numel + grad->numel >= kGilWork);
-  check(rl_embedding_bag_backward(&grad->desc, &bags.indices->desc, &bags.offsets->desc, bags.mode, bags.last, desc_of(call.tensor_or_null(6)),
-                                  call.integer(7), call.flag(8), bags.mode == RL_BAG_MAX ? &call.tensor(10)->desc : nullptr, &out->desc));
+  check(rl_embedding_bag_backward(&grad->desc, &bags.indices->desc, &bags.offsets->desc, bags.mode, bags.last,
+                                  desc_of(call.tensor_or_null(6)), call.integer(7), call.flag(8),
+                                  bags.mode == RL_BAG_MAX ? &call.tensor(10)->desc : nullptr, &out->desc));
 }
 // grad, weight, indices, offsets, include_last_offset, padding_idx
 RL_OP(_embedding_bag_weights_backward) {
@@ -131,7 +140,8 @@ RL_OP(_embedding_bag_weights_backward) {
   Tensor* out = call.result(0, grad->dtype(), Dims{bags.indices->numel});
   if (out->is_meta()) return;
   GilRelease gil(grad->numel >= kGilWork);
-  check(rl_embedding_bag_weights_backward(&grad->desc, &weight->desc, &bags.indices->desc, &bags.offsets->desc, bags.last, call.integer(5), &out->desc));
+  check(rl_embedding_bag_weights_backward(&grad->desc, &weight->desc, &bags.indices->desc, &bags.offsets->desc,
+                                          bags.last, call.integer(5), &out->desc));
 }
 
 // input, p, training, inplace

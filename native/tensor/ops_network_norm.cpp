@@ -46,9 +46,10 @@ Tensor* gradient(Call& call, int i, const Value& needs, const Tensor* like, DTyp
 // ---- batches
 
 void check_channels(const char* what, const Tensor* t, int64_t channels) {
-  RL_CHECK(!t || t->numel == channels, Runtime, "batch_norm: %s should contain %lld elements not %lld", what, static_cast<ll>(channels),
-           t ? static_cast<ll>(t->numel) : 0);
-  RL_CHECK(!t || t->ndim() == 1, Runtime, "batch_norm: %s should be 1-dimensional, got shape %s", what, t ? shape_text(t).c_str() : "");
+  RL_CHECK(!t || t->numel == channels, Runtime, "batch_norm: %s should contain %lld elements not %lld", what,
+           static_cast<ll>(channels), t ? static_cast<ll>(t->numel) : 0);
+  RL_CHECK(!t || t->ndim() == 1, Runtime, "batch_norm: %s should be 1-dimensional, got shape %s", what,
+           t ? shape_text(t).c_str() : "");
 }
 
 struct BatchNorm {
@@ -57,10 +58,14 @@ struct BatchNorm {
   double momentum, eps;
 
   void check() const {
-    RL_CHECK(input->ndim() >= 2, Runtime, "batch_norm: expected an input of at least 2 dimensions (N, C, ...), got shape %s", shape_text(input).c_str());
+    RL_CHECK(input->ndim() >= 2, Runtime,
+             "batch_norm: expected an input of at least 2 dimensions (N, C, ...), got shape %s",
+             shape_text(input).c_str());
     int64_t channels = input->size(1);
-    RL_CHECK(training || (mean && var), Runtime, "batch_norm: Expected running_mean and running_var to be defined in evaluation mode, got None");
-    RL_CHECK((mean != nullptr) == (var != nullptr), Runtime, "batch_norm: expected both running_mean and running_var or neither");
+    RL_CHECK(training || (mean && var), Runtime,
+             "batch_norm: Expected running_mean and running_var to be defined in evaluation mode, got None");
+    RL_CHECK((mean != nullptr) == (var != nullptr), Runtime,
+             "batch_norm: expected both running_mean and running_var or neither");
     check_channels("running_mean", mean, channels);
     check_channels("running_var", var, channels);
     check_channels("weight", weight, channels);
@@ -69,12 +74,14 @@ struct BatchNorm {
   }
   TensorRef run() const {
     if (!training) {
-      Value args[] = {Value::of(input), Value::of(mean), Value::of(var), Value::of(weight), Value::of(bias), Value::of(eps)};
+      Value args[] = {Value::of(input),  Value::of(mean), Value::of(var),
+                      Value::of(weight), Value::of(bias), Value::of(eps)};
       Value result[1];
       run_op(ops::_batch_norm_eval, args, result);
       return TensorRef::own(result[0].tensor);
     }
-    Value args[] = {Value::of(input), Value::of(mean), Value::of(var), Value::of(weight), Value::of(bias), Value::of(momentum), Value::of(eps)};
+    Value args[] = {Value::of(input), Value::of(mean),     Value::of(var), Value::of(weight),
+                    Value::of(bias),  Value::of(momentum), Value::of(eps)};
     return first_result(ops::_batch_norm_train, args);
   }
 };
@@ -83,32 +90,35 @@ struct BatchNorm {
 
 // input, running_mean, running_var, weight, bias, training, momentum, eps
 RL_OP(_nn_batch_norm) {
-  BatchNorm b{call.tensor(0), call.tensor_or_null(1), call.tensor_or_null(2), call.tensor_or_null(3), call.tensor_or_null(4), call.flag(5),
-              call.real(6), call.real(7)};
+  BatchNorm b{call.tensor(0),         call.tensor_or_null(1), call.tensor_or_null(2), call.tensor_or_null(3),
+              call.tensor_or_null(4), call.flag(5),           call.real(6),           call.real(7)};
   if (b.training && b.input->ndim() >= 2) {
     int64_t count = b.input->size(0);
     for (int i = 2; i < b.input->ndim(); i++) count *= b.input->size(i);
-    RL_CHECK(count != 1, Value, "batch_norm: Expected more than 1 value per channel when training, got input size %s", shape_text(b.input).c_str());
+    RL_CHECK(count != 1, Value, "batch_norm: Expected more than 1 value per channel when training, got input size %s",
+             shape_text(b.input).c_str());
   }
-  if (RL_UNLIKELY(b.input->numel == 0 && b.input->ndim() == 1)) return call.set(0, rl::call(ops::clone, {Value::of(b.input)}));
+  if (RL_UNLIKELY(b.input->numel == 0 && b.input->ndim() == 1))
+    return call.set(0, rl::call(ops::clone, {Value::of(b.input)}));
   b.check();
   call.set(0, b.run());
 }
 // input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
 RL_OP(batch_norm) {
-  BatchNorm b{call.tensor(0), call.tensor_or_null(3), call.tensor_or_null(4), call.tensor_or_null(1), call.tensor_or_null(2), call.flag(5),
-              call.real(6), call.real(7)};
+  BatchNorm b{call.tensor(0),         call.tensor_or_null(3), call.tensor_or_null(4), call.tensor_or_null(1),
+              call.tensor_or_null(2), call.flag(5),           call.real(6),           call.real(7)};
   b.check();
   call.set(0, b.run());
 }
 // input, weight, bias, running_mean, running_var, training, momentum, eps
 RL_OP(native_batch_norm) {
-  BatchNorm b{call.tensor(0), call.tensor_or_null(3), call.tensor_or_null(4), call.tensor_or_null(1), call.tensor_or_null(2), call.flag(5),
-              call.real(6), call.real(7)};
+  BatchNorm b{call.tensor(0),         call.tensor_or_null(3), call.tensor_or_null(4), call.tensor_or_null(1),
+              call.tensor_or_null(2), call.flag(5),           call.real(6),           call.real(7)};
   b.check();
   if (b.training) {
-    auto all = call_many(ops::_batch_norm_train, {Value::of(b.input), Value::of(b.mean), Value::of(b.var), Value::of(b.weight), Value::of(b.bias),
-                                                  Value::of(b.momentum), Value::of(b.eps)});
+    auto all =
+        call_many(ops::_batch_norm_train, {Value::of(b.input), Value::of(b.mean), Value::of(b.var), Value::of(b.weight),
+                                           Value::of(b.bias), Value::of(b.momentum), Value::of(b.eps)});
     DType dtype = b.weight ? b.weight->dtype() : b.input->dtype();
     call.set(0, std::move(all[0]));
     for (int i = 1; i < 3; i++) call.set(i, cast(all[static_cast<size_t>(i)].get(), dtype));
@@ -132,8 +142,8 @@ RL_OP(_batch_norm_train) {
   GilRelease gil(x->numel >= kGilWork);
   // An empty batch says nothing about the statistics.
   if (x->numel == 0) mean = var = nullptr;
-  check(rl_batch_norm(&x->desc, desc_of(call.tensor_or_null(3)), desc_of(call.tensor_or_null(4)), desc_of(mean), desc_of(var), 1, call.real(5),
-                      call.real(6), &out->desc, &save_mean->desc, &save_rstd->desc));
+  check(rl_batch_norm(&x->desc, desc_of(call.tensor_or_null(3)), desc_of(call.tensor_or_null(4)), desc_of(mean),
+                      desc_of(var), 1, call.real(5), call.real(6), &out->desc, &save_mean->desc, &save_rstd->desc));
 }
 // input, running_mean, running_var, weight, bias, eps
 RL_OP(_batch_norm_eval) {
@@ -141,12 +151,14 @@ RL_OP(_batch_norm_eval) {
   Tensor* out = call.result_like(0, x->dtype(), shape_of(x), x);
   if (out->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_batch_norm(&x->desc, desc_of(call.tensor_or_null(3)), desc_of(call.tensor_or_null(4)), desc_of(call.tensor(1)), desc_of(call.tensor(2)), 0,
-                      0, call.real(5), &out->desc, nullptr, nullptr));
+  check(rl_batch_norm(&x->desc, desc_of(call.tensor_or_null(3)), desc_of(call.tensor_or_null(4)),
+                      desc_of(call.tensor(1)), desc_of(call.tensor(2)), 0, 0, call.real(5), &out->desc, nullptr,
+                      nullptr));
 }
 // grad, input, weight, mean, spread (1 / std while training, else the running variance), training, eps, needs
 RL_OP(_batch_norm_backward) {
-  Tensor *grad = call.tensor(0), *x = call.tensor(1), *weight = call.tensor_or_null(2), *mean = call.tensor(3), *spread = call.tensor(4);
+  Tensor *grad = call.tensor(0), *x = call.tensor(1), *weight = call.tensor_or_null(2), *mean = call.tensor(3),
+         *spread = call.tensor(4);
   bool training = call.flag(5);
   const Value& needs = call[7];
   Tensor* to_input = gradient(call, 0, needs, x, x->dtype());
@@ -155,8 +167,9 @@ RL_OP(_batch_norm_backward) {
   Tensor* to_bias = gradient(call, 2, needs, mean, dtype);
   if (x->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_batch_norm_backward(&grad->desc, &x->desc, desc_of(weight), training ? nullptr : &mean->desc, training ? nullptr : &spread->desc,
-                               training ? &mean->desc : nullptr, training ? &spread->desc : nullptr, training, call.real(6), desc_of(to_input),
+  check(rl_batch_norm_backward(&grad->desc, &x->desc, desc_of(weight), training ? nullptr : &mean->desc,
+                               training ? nullptr : &spread->desc, training ? &mean->desc : nullptr,
+                               training ? &spread->desc : nullptr, training, call.real(6), desc_of(to_input),
                                desc_of(to_weight), desc_of(to_bias)));
 }
 
@@ -167,16 +180,22 @@ namespace {
 // Checks the sizes; returns how many dimensions are normalised.
 int check_trailing(const char* op, const Tensor* x, const Value& normalized, const Tensor* weight, const Tensor* bias) {
   Dims shape = normalized.dims();
-  RL_CHECK(shape.n >= 1, Runtime, "%s: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []",
+  RL_CHECK(shape.n >= 1, Runtime,
+           "%s: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+           "normalized_shape = []",
            op);
-  auto fits = [&](const Tensor* t, int from) { return !std::memcmp(t->shape() + from, shape.v, sizeof(int64_t) * static_cast<size_t>(shape.n)); };
+  auto fits = [&](const Tensor* t, int from) {
+    return !std::memcmp(t->shape() + from, shape.v, sizeof(int64_t) * static_cast<size_t>(shape.n));
+  };
   for (const Tensor* t : {weight, bias})
-    RL_CHECK(!t || (t->ndim() == shape.n && fits(t, 0)), Runtime,
-             "%s: Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s", op,
-             t == weight ? "weight" : "bias", t == weight ? "weight" : "bias", t ? shape_text(t).c_str() : "", shape_text(shape.n, shape.v).c_str());
+    RL_CHECK(
+        !t || (t->ndim() == shape.n && fits(t, 0)), Runtime,
+        "%s: Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s", op,
+        t == weight ? "weight" : "bias", t == weight ? "weight" : "bias", t ? shape_text(t).c_str() : "",
+        shape_text(shape.n, shape.v).c_str());
   RL_CHECK(x->ndim() >= shape.n && fits(x, x->ndim() - shape.n), Runtime,
-           "%s: Given normalized_shape=%s, expected input with shape ending in it, but got input of size %s", op, shape_text(shape.n, shape.v).c_str(),
-           shape_text(x).c_str());
+           "%s: Given normalized_shape=%s, expected input with shape ending in it, but got input of size %s", op,
+           shape_text(shape.n, shape.v).c_str(), shape_text(x).c_str());
   return shape.n;
 }
 
@@ -189,8 +208,8 @@ Dims rows_shape(const Tensor* x, int dims) {
 void same_dtype(const char* op, const Tensor* x, std::initializer_list<const Tensor*> others) {
   for (const Tensor* t : others)
     RL_CHECK(!t || t->dtype() == x->dtype() || (t->dtype() == RL_FLOAT32 && itemsize(x->dtype()) == 2), Runtime,
-             "%s: expected the parameters in the input's dtype, got input %s and parameter %s", op, dtype_name(x->dtype()),
-             t ? dtype_name(t->dtype()) : "");
+             "%s: expected the parameters in the input's dtype, got input %s and parameter %s", op,
+             dtype_name(x->dtype()), t ? dtype_name(t->dtype()) : "");
 }
 
 void layer_norm(Call& call, double eps) {
@@ -199,7 +218,8 @@ void layer_norm(Call& call, double eps) {
   float_only("layer_norm", x);
   same_dtype("layer_norm", x, {weight, bias});
   if (any_needs_grad({x, weight, bias})) {
-    Value args[] = {Value::of(x), Value::of(static_cast<int64_t>(dims)), Value::of(weight), Value::of(bias), Value::of(eps)};
+    Value args[] = {Value::of(x), Value::of(static_cast<int64_t>(dims)), Value::of(weight), Value::of(bias),
+                    Value::of(eps)};
     return call.set(0, first_result(ops::_layer_norm, args));
   }
   Tensor* out = call.result(0, x->dtype(), shape_of(x));
@@ -216,7 +236,8 @@ RL_OP(native_layer_norm) {
   Tensor *x = call.tensor(0), *weight = call.tensor_or_null(2), *bias = call.tensor_or_null(3);
   int dims = check_trailing("native_layer_norm", x, call[1], weight, bias);
   float_only("native_layer_norm", x);
-  auto all = call_many(ops::_layer_norm, {Value::of(x), Value::of(static_cast<int64_t>(dims)), Value::of(weight), Value::of(bias), call[4]});
+  auto all = call_many(ops::_layer_norm, {Value::of(x), Value::of(static_cast<int64_t>(dims)), Value::of(weight),
+                                          Value::of(bias), call[4]});
   DType dtype = weight ? weight->dtype() : x->dtype();
   call.set(0, std::move(all[0]));
   for (int i = 1; i < 3; i++) call.set(i, cast(all[static_cast<size_t>(i)].get(), dtype));
@@ -231,8 +252,8 @@ RL_OP(_layer_norm) {
   Tensor* rstd = call.result(2, statistics_dtype(x->dtype()), rows);
   if (out->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_layer_norm(&x->desc, dims, desc_of(call.tensor_or_null(2)), desc_of(call.tensor_or_null(3)), call.real(4), &out->desc, &mean->desc,
-                      &rstd->desc));
+  check(rl_layer_norm(&x->desc, dims, desc_of(call.tensor_or_null(2)), desc_of(call.tensor_or_null(3)), call.real(4),
+                      &out->desc, &mean->desc, &rstd->desc));
 }
 // grad, input, dims, weight, bias, mean, rstd, eps, needs
 RL_OP(_layer_norm_backward) {
@@ -243,8 +264,9 @@ RL_OP(_layer_norm_backward) {
   Tensor* to_bias = gradient(call, 2, needs, bias, bias ? bias->dtype() : x->dtype());
   if (x->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_layer_norm_backward(&grad->desc, &x->desc, static_cast<int>(call.integer(2)), &call.tensor(5)->desc, &call.tensor(6)->desc, desc_of(weight),
-                               desc_of(to_input), desc_of(to_weight), desc_of(to_bias)));
+  check(rl_layer_norm_backward(&grad->desc, &x->desc, static_cast<int>(call.integer(2)), &call.tensor(5)->desc,
+                               &call.tensor(6)->desc, desc_of(weight), desc_of(to_input), desc_of(to_weight),
+                               desc_of(to_bias)));
 }
 
 // input, normalized_shape, weight, eps
@@ -254,7 +276,8 @@ RL_OP(rms_norm) {
   if (is_complex(x->dtype())) return call_functional(call, "_norm", "rms_norm");
   float_only("rms_norm", x);
   DType compute = statistics_dtype(x->dtype());
-  double eps = call[3].is_none() ? (compute == RL_FLOAT64 ? 2.220446049250313e-16 : 1.1920928955078125e-07) : call.real(3);
+  double eps =
+      call[3].is_none() ? (compute == RL_FLOAT64 ? 2.220446049250313e-16 : 1.1920928955078125e-07) : call.real(3);
   if (any_needs_grad({x, weight})) {
     Value args[] = {Value::of(x), Value::of(static_cast<int64_t>(dims)), Value::of(weight), Value::of(eps)};
     return call.set(0, first_result(ops::_rms_norm, args));
@@ -281,8 +304,8 @@ RL_OP(_rms_norm_backward) {
   Tensor* to_weight = gradient(call, 1, call[6], weight, weight ? weight->dtype() : x->dtype());
   if (x->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_rms_norm_backward(&grad->desc, &x->desc, static_cast<int>(call.integer(2)), &call.tensor(4)->desc, desc_of(weight), desc_of(to_input),
-                             desc_of(to_weight)));
+  check(rl_rms_norm_backward(&grad->desc, &x->desc, static_cast<int>(call.integer(2)), &call.tensor(4)->desc,
+                             desc_of(weight), desc_of(to_input), desc_of(to_weight)));
 }
 
 // ---------------------------------------------------------------- groups of channels
@@ -291,21 +314,28 @@ RL_OP(_rms_norm_backward) {
 RL_OP(group_norm) {
   Tensor *x = call.tensor(0), *weight = call.tensor_or_null(2), *bias = call.tensor_or_null(3);
   int64_t groups = call.integer(1);
-  RL_CHECK(x->ndim() >= 2, Runtime, "group_norm: Expected at least 2 dimensions for input tensor but received %d", x->ndim());
-  RL_CHECK(groups > 0, Runtime, "group_norm: Expected num groups to be greater than 0, got %lld", static_cast<ll>(groups));
+  RL_CHECK(x->ndim() >= 2, Runtime, "group_norm: Expected at least 2 dimensions for input tensor but received %d",
+           x->ndim());
+  RL_CHECK(groups > 0, Runtime, "group_norm: Expected num groups to be greater than 0, got %lld",
+           static_cast<ll>(groups));
   int64_t channels = x->size(1);
   if (!std::strncmp(call.op.name, "_nn_", 4)) {
     int64_t count = x->size(0) * channels / groups;
     for (int i = 2; i < x->ndim(); i++) count *= x->size(i);
-    RL_CHECK(count != 1, Value, "group_norm: Expected more than 1 value per channel when training, got input size %s and %lld groups",
+    RL_CHECK(count != 1, Value,
+             "group_norm: Expected more than 1 value per channel when training, got input size %s and %lld groups",
              shape_text(x).c_str(), static_cast<ll>(groups));
   }
-  RL_CHECK(channels % groups == 0, Runtime, "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%lld",
+  RL_CHECK(channels % groups == 0, Runtime,
+           "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape %s "
+           "and num_groups=%lld",
            shape_text(x).c_str(), static_cast<ll>(groups));
   for (Tensor* t : {weight, bias})
     RL_CHECK(!t || (t->ndim() == 1 && t->numel == channels), Runtime,
-             "group_norm: Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s and input of shape %s",
-             t == weight ? "weight" : "bias", t == weight ? "weight" : "bias", t ? shape_text(t).c_str() : "", shape_text(x).c_str());
+             "group_norm: Expected %s to be a vector of size equal to the number of channels in input, but got %s of "
+             "shape %s and input of shape %s",
+             t == weight ? "weight" : "bias", t == weight ? "weight" : "bias", t ? shape_text(t).c_str() : "",
+             shape_text(x).c_str());
   float_only("group_norm", x);
   same_dtype("group_norm", x, {weight, bias});
   if (any_needs_grad({x, weight, bias})) {
@@ -327,8 +357,8 @@ RL_OP(_group_norm) {
   Tensor* rstd = call.result(2, statistics_dtype(x->dtype()), rows);
   if (out->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_group_norm(&x->desc, groups, desc_of(call.tensor_or_null(2)), desc_of(call.tensor_or_null(3)), call.real(4), &out->desc, &mean->desc,
-                      &rstd->desc));
+  check(rl_group_norm(&x->desc, groups, desc_of(call.tensor_or_null(2)), desc_of(call.tensor_or_null(3)), call.real(4),
+                      &out->desc, &mean->desc, &rstd->desc));
 }
 // grad, input, groups, weight, bias, mean, rstd, eps, needs
 RL_OP(_group_norm_backward) {
@@ -339,8 +369,8 @@ RL_OP(_group_norm_backward) {
   Tensor* to_bias = gradient(call, 2, needs, bias, bias ? bias->dtype() : x->dtype());
   if (x->is_meta()) return;
   GilRelease gil(x->numel >= kGilWork);
-  check(rl_group_norm_backward(&grad->desc, &x->desc, call.integer(2), &call.tensor(5)->desc, &call.tensor(6)->desc, desc_of(weight),
-                               desc_of(to_input), desc_of(to_weight), desc_of(to_bias)));
+  check(rl_group_norm_backward(&grad->desc, &x->desc, call.integer(2), &call.tensor(5)->desc, &call.tensor(6)->desc,
+                               desc_of(weight), desc_of(to_input), desc_of(to_weight), desc_of(to_bias)));
 }
 
 }  // namespace rl

@@ -29,28 +29,35 @@ void check_input(const char* op, const Tensor* t, int n) {
   bool fits = t->ndim() == n + 1 || t->ndim() == n + 2;
   // Only the batch may be empty.
   for (int i = t->ndim() == n + 2 ? 1 : 0; fits && i < t->ndim(); i++) fits = t->size(i) != 0;
-  RL_CHECK(fits, Runtime, "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: %s", op, n + 1, n + 2,
-           shape_text(t).c_str());
+  RL_CHECK(fits, Runtime,
+           "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: %s", op,
+           n + 1, n + 2, shape_text(t).c_str());
 }
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-Windows windows(const char* op, const Tensor* t, const Value& kernel, const Value& stride, const Value& padding, const Value* dilation, bool ceil_mode) {
+Windows windows(const char* op, const Tensor* t, const Value& kernel, const Value& stride, const Value& padding,
+                const Value* dilation, bool ceil_mode) {
   Windows w{};
   int n = w.n = spatial_dims(op);
   Spatial k = spatial_of(kernel, n, op, "kernel_size"), s = not_given(stride) ? k : spatial_of(stride, n, op, "stride");
   Spatial p = spatial_of(padding, n, op, "padding"), d;
-  if (dilation) d = spatial_of(*dilation, n, op, "dilation");
+  if (dilation)
+    d = spatial_of(*dilation, n, op, "dilation");
   else
     for (int i = 0; i < n; i++) d[i] = 1;
   for (int i = 0; i < n; i++) {
-    RL_CHECK(k[i] > 0, Runtime, "%s: kernel size should be greater than zero, but got kernel_size=%s", op, shape_text(n, k.v).c_str());
-    RL_CHECK(s[i] > 0, Runtime, "%s: stride should be greater than zero, but got stride=%s", op, shape_text(n, s.v).c_str());
-    RL_CHECK(d[i] > 0, Runtime, "%s: dilation should be greater than zero, but got dilation=%s", op, shape_text(n, d.v).c_str());
+    RL_CHECK(k[i] > 0, Runtime, "%s: kernel size should be greater than zero, but got kernel_size=%s", op,
+             shape_text(n, k.v).c_str());
+    RL_CHECK(s[i] > 0, Runtime, "%s: stride should be greater than zero, but got stride=%s", op,
+             shape_text(n, s.v).c_str());
+    RL_CHECK(d[i] > 0, Runtime, "%s: dilation should be greater than zero, but got dilation=%s", op,
+             shape_text(n, d.v).c_str());
     RL_CHECK(p[i] >= 0, Runtime, "%s: pad must be non-negative, but got pad: %lld", op, static_cast<ll>(p[i]));
-    RL_CHECK(p[i] <= (d[i] * (k[i] - 1) + 1) / 2, Runtime,
-             "%s: pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and dilation=%lld", op, static_cast<ll>(p[i]),
-             static_cast<ll>(k[i]), static_cast<ll>(d[i]));
+    RL_CHECK(
+        p[i] <= (d[i] * (k[i] - 1) + 1) / 2, Runtime,
+        "%s: pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and dilation=%lld",
+        op, static_cast<ll>(p[i]), static_cast<ll>(k[i]), static_cast<ll>(d[i]));
   }
   check_input(op, t, n);
   w.shape = Dims(t->ndim() - n, t->shape());
@@ -60,8 +67,9 @@ Windows windows(const char* op, const Tensor* t, const Value& kernel, const Valu
     int64_t out = floor_divide(room + (ceil_mode ? s[i] - 1 : 0), s[i]) + 1;
     // The last window starts inside the input or its left padding.
     if (ceil_mode && (out - 1) * s[i] >= size + p[i]) out--;
-    RL_CHECK(out >= 1, Runtime, "%s: Given input size %s. Calculated output size at spatial dimension %d: %lld. Output size is too small", op,
-             shape_text(t).c_str(), i, static_cast<ll>(out));
+    RL_CHECK(out >= 1, Runtime,
+             "%s: Given input size %s. Calculated output size at spatial dimension %d: %lld. Output size is too small",
+             op, shape_text(t).c_str(), i, static_cast<ll>(out));
     w.shape.push(out);
     w.params.kernel[i] = k[i];
     w.params.stride[i] = s[i];
@@ -72,7 +80,8 @@ Windows windows(const char* op, const Tensor* t, const Value& kernel, const Valu
 }
 
 void max_dtype(const char* op, const Tensor* t) {
-  RL_CHECK(t->dtype() != RL_BOOL && !is_complex(t->dtype()), NotImplemented, "\"%s\" not implemented for '%s'", op, dtype_title(t->dtype()));
+  RL_CHECK(t->dtype() != RL_BOOL && !is_complex(t->dtype()), NotImplemented, "\"%s\" not implemented for '%s'", op,
+           dtype_title(t->dtype()));
 }
 
 void max_pool(Call& call, const Windows& w, bool with_indices) {
@@ -85,7 +94,9 @@ void max_pool(Call& call, const Windows& w, bool with_indices) {
   check(rl_max_pool(&in, &w.params, &to, with_indices ? &at : nullptr));
 }
 
-const Op& indexed(int n) { return n == 1 ? ops::max_pool1d_with_indices : n == 2 ? ops::max_pool2d_with_indices : ops::max_pool3d_with_indices; }
+const Op& indexed(int n) {
+  return n == 1 ? ops::max_pool1d_with_indices : n == 2 ? ops::max_pool2d_with_indices : ops::max_pool3d_with_indices;
+}
 const Op& unindexed(int n) { return n == 1 ? ops::_max_pool1d : n == 2 ? ops::_max_pool2d : ops::_max_pool3d; }
 
 }  // namespace
@@ -137,7 +148,8 @@ RL_OP(_max_pool_backward) {
 namespace {
 
 void average_dtype(const char* op, const Tensor* t) {
-  RL_CHECK(is_float(t->dtype()) || t->dtype() == RL_INT64, NotImplemented, "\"%s\" not implemented for '%s'", op, dtype_title(t->dtype()));
+  RL_CHECK(is_float(t->dtype()) || t->dtype() == RL_INT64, NotImplemented, "\"%s\" not implemented for '%s'", op,
+           dtype_title(t->dtype()));
 }
 
 void run_average(Tensor* in, const rl_pool_params& params, Tensor* out, int n) {
@@ -147,9 +159,11 @@ void run_average(Tensor* in, const rl_pool_params& params, Tensor* out, int n) {
   check(rl_avg_pool(&from, &params, &to));
 }
 
-rl_pool_params given_windows(Call& call, int at, int n) {  // kernel_size, stride, padding, count_include_pad, divisor_override
+rl_pool_params given_windows(Call& call, int at,
+                             int n) {  // kernel_size, stride, padding, count_include_pad, divisor_override
   rl_pool_params params{};
-  Spatial k = spatial_of(call[at], n, "avg_pool", "kernel_size"), s = not_given(call[at + 1]) ? k : spatial_of(call[at + 1], n, "avg_pool", "stride");
+  Spatial k = spatial_of(call[at], n, "avg_pool", "kernel_size"),
+          s = not_given(call[at + 1]) ? k : spatial_of(call[at + 1], n, "avg_pool", "stride");
   Spatial p = spatial_of(call[at + 2], n, "avg_pool", "padding");
   for (int i = 0; i < n; i++) {
     params.kernel[i] = k[i];
@@ -210,27 +224,35 @@ Dims adaptive_shape(const char* op, const Tensor* t, const Value& v, int n) {
     PyObject* o = v.object;
     bool list = PyTuple_Check(o) || PyList_Check(o);
     Py_ssize_t count = list ? PySequence_Fast_GET_SIZE(o) : n;
-    RL_CHECK(!list || t->ndim() > count, Value, "%s: Input dimension should be at least %lld, got shape %s", op, static_cast<ll>(count) + 1,
-             shape_text(t).c_str());
-    RL_CHECK(count == n || count == 1, Runtime, "%s: output_size must have %d elements, got %lld", op, n, static_cast<ll>(count));
+    RL_CHECK(!list || t->ndim() > count, Value, "%s: Input dimension should be at least %lld, got shape %s", op,
+             static_cast<ll>(count) + 1, shape_text(t).c_str());
+    RL_CHECK(count == n || count == 1, Runtime, "%s: output_size must have %d elements, got %lld", op, n,
+             static_cast<ll>(count));
     for (int i = 0; i < n; i++) {
       PyObject* item = list ? PySequence_Fast_GET_ITEM(o, count == 1 ? 0 : i) : o;
-      if (item == Py_None) keep[i] = true;
-      else RL_CHECK(int_from(item, size[i]), Type, "%s: output_size must be a number or a tuple of numbers and None, got %s", op, Py_TYPE(item)->tp_name);
+      if (item == Py_None)
+        keep[i] = true;
+      else
+        RL_CHECK(int_from(item, size[i]), Type,
+                 "%s: output_size must be a number or a tuple of numbers and None, got %s", op, Py_TYPE(item)->tp_name);
     }
   } else if (v.is_none()) {
     for (bool& k : keep) k = true;
   } else {
     size = spatial_of(v, n, op, "output_size");
   }
-  RL_CHECK(t->ndim() == n + 1 || t->ndim() == n + 2, Runtime, "%s: Expected %dD or %dD tensor, but got %s", op, n + 1, n + 2, shape_text(t).c_str());
+  RL_CHECK(t->ndim() == n + 1 || t->ndim() == n + 2, Runtime, "%s: Expected %dD or %dD tensor, but got %s", op, n + 1,
+           n + 2, shape_text(t).c_str());
   for (int i = t->ndim() == n + 2 ? 1 : 0; i < t->ndim(); i++)
-    RL_CHECK(t->size(i) > 0, Runtime, "%s: Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension %d being empty",
+    RL_CHECK(t->size(i) > 0, Runtime,
+             "%s: Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension "
+             "%d being empty",
              op, shape_text(t).c_str(), i);
   Dims shape(t->ndim() - n, t->shape());
   for (int i = 0; i < n; i++) {
     int64_t s = keep[i] ? t->size(t->ndim() - n + i) : size[i];
-    RL_CHECK(s >= 0, Runtime, "%s: elements of output_size must be greater than or equal to 0, got %lld", op, static_cast<ll>(s));
+    RL_CHECK(s >= 0, Runtime, "%s: elements of output_size must be greater than or equal to 0, got %lld", op,
+             static_cast<ll>(s));
     shape.push(s);
   }
   return shape;
@@ -293,12 +315,17 @@ RL_OP(_nn_adaptive_max_pool) {
   Tensor* t = call.tensor(0);
   Dims shape = adaptive_shape(op, t, call[1], n);
   Value args[] = {Value::of(t), Value::of_ints(shape.v + shape.n - n, n)}, results[kMaxResults];
-  run_op(n == 1 ? ops::adaptive_max_pool1d : n == 2 ? ops::adaptive_max_pool2d : ops::adaptive_max_pool3d, args, results);
+  run_op(n == 1   ? ops::adaptive_max_pool1d
+         : n == 2 ? ops::adaptive_max_pool2d
+                  : ops::adaptive_max_pool3d,
+         args, results);
   std::vector<TensorRef> both;
   both.push_back(TensorRef::own(results[0].tensor));
   both.push_back(TensorRef::own(results[1].tensor));
-  if (call.flag(2)) call.set_list(0, std::move(both));
-  else call.set(0, std::move(both[0]));
+  if (call.flag(2))
+    call.set_list(0, std::move(both));
+  else
+    call.set(0, std::move(both[0]));
 }
 
 }  // namespace rl

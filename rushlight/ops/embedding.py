@@ -19,7 +19,8 @@ native(
     doc=_LOOKUP_DOC + " max_norm first scales the rows used down to that length, in place.",
 )
 native(
-    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
+    "sparse=False) -> Tensor",
     method=False,
     out=False,
     derivative={
@@ -63,67 +64,101 @@ native(
 # ---------------------------------------------------------------- bags
 
 _SUM, _MEAN, _MAX = range(3)  # modes, as the kernels number them
-_BAGS = "Tensor indices, Tensor offsets, int mode, bool include_last_offset, Tensor? per_sample_weights, int padding_idx, bool scale_grad_by_freq"
+_BAGS = (
+    "Tensor indices, Tensor offsets, int mode, bool include_last_offset, Tensor? per_sample_weights, "
+    "int padding_idx, bool scale_grad_by_freq"
+)
+
+
+def _bag_table(
+    grad: Any,
+    weight_shape: Any,
+    indices: Any,
+    offsets: Any,
+    mode: int,
+    include_last_offset: bool,
+    per_sample_weights: Any,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+    bag_size: Any,
+    max_indices: Any,
+) -> Any:
+    return rl._embedding_bag_backward(
+        grad,
+        weight_shape[0],
+        indices,
+        offsets,
+        mode,
+        include_last_offset,
+        per_sample_weights,
+        padding_idx,
+        scale_grad_by_freq,
+        bag_size,
+        max_indices,
+    )
+
 
 native(
     f"_embedding_bag(Tensor weight, {_BAGS}) -> (Tensor, Tensor bag_size, Tensor max_indices)",
     out=False,
     options={"not_differentiable": ("bag_size", "max_indices")},
     derivative={
-        "weight": lambda grad, weight_shape, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq, bag_size, max_indices: (
-            rl._embedding_bag_backward(
-                grad, weight_shape[0], indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx,
-                scale_grad_by_freq, bag_size, max_indices,
-            )
-        ),
+        "weight": _bag_table,
         "per_sample_weights": lambda grad, weight, indices, offsets, include_last_offset, padding_idx: (
             rl._embedding_bag_weights_backward(grad, weight, indices, offsets, include_last_offset, padding_idx)
         ),
     },
-    doc="Sums, means or maxima of the rows of each bag of indices, how many rows took part, and where the maxima stand.",
-)  # fmt: skip
+    doc="Sums, means or maxima of the rows of each bag, how many rows took part, and where the maxima stand.",
+)
 
 
 def _embedding_bag_second(
-    incoming: Any, indices: Any, offsets: Any, mode: int, last: bool, weights: Any, padding_idx: int, by_freq: bool, sizes: Any, largest: Any
+    grad_result: Any,
+    indices: Any,
+    offsets: Any,
+    mode: int,
+    include_last_offset: bool,
+    per_sample_weights: Any,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+    bag_size: Any,
+    max_indices: Any,
 ) -> Any:
     """The bags of the incoming gradient's rows."""
     if mode == _MAX:
-        return incoming.gather(0, largest) * (sizes > 0).unsqueeze(1).to(incoming.dtype)
-    if not by_freq:
-        return rl._embedding_bag(incoming, indices, offsets, mode, last, weights, padding_idx, False)[0]
+        return grad_result.gather(0, max_indices) * (bag_size > 0).unsqueeze(1).to(grad_result.dtype)
+    if not scale_grad_by_freq:
+        return rl._embedding_bag(
+            grad_result, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, False
+        )[0]
     flat = indices.long()
-    share = (1 / rl.bincount(flat).index_select(0, flat)).to(incoming.dtype)
-    if weights is not None:
-        share = share * weights
-    sums = rl._embedding_bag(incoming, indices, offsets, _SUM, last, share, padding_idx, False)[0]
-    return sums / sizes.clamp(min=1).unsqueeze(1).to(sums.dtype) if mode == _MEAN else sums
+    share = (1 / rl.bincount(flat).index_select(0, flat)).to(grad_result.dtype)
+    if per_sample_weights is not None:
+        share = share * per_sample_weights
+    sums = rl._embedding_bag(grad_result, indices, offsets, _SUM, include_last_offset, share, padding_idx, False)[0]
+    return sums / bag_size.clamp(min=1).unsqueeze(1).to(sums.dtype) if mode == _MEAN else sums
 
 
 native(
     f"_embedding_bag_backward(Tensor grad, int rows, {_BAGS}, Tensor bag_size, Tensor max_indices) -> Tensor",
     derivative={
-        "grad": lambda grad_result, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq, bag_size, max_indices: (
-            _embedding_bag_second(
-                grad_result, indices, offsets, mode, include_last_offset, per_sample_weights, padding_idx, scale_grad_by_freq,
-                bag_size, max_indices,
-            )
-        ),
+        "grad": _embedding_bag_second,
         "per_sample_weights": lambda grad_result, grad, indices, offsets, include_last_offset, padding_idx: (
             rl._embedding_bag_weights_backward(grad, grad_result, indices, offsets, include_last_offset, padding_idx)
         ),
     },
     doc="The gradient of a bag by its table.",
-)  # fmt: skip
+)
 native(
-    "_embedding_bag_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, bool include_last_offset, "
+    "_embedding_bag_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, bool "
+    "include_last_offset, "
     "int padding_idx) -> Tensor",
     derivative={
         "grad": lambda grad_result, weight, indices, offsets, include_last_offset, padding_idx: rl._embedding_bag(
             weight, indices, offsets, _SUM, include_last_offset, grad_result, padding_idx, False
         )[0],
-        "weight": lambda grad_result, grad, weight_shape, indices, offsets, include_last_offset, padding_idx: (
-            _bag_rows(grad, weight_shape[0], indices, offsets, include_last_offset, grad_result, padding_idx)
+        "weight": lambda grad_result, grad, weight_shape, indices, offsets, include_last_offset, padding_idx: _bag_rows(
+            grad, weight_shape[0], indices, offsets, include_last_offset, grad_result, padding_idx
         ),
     },
     doc="The gradient of a bag by the weights of its rows.",
@@ -131,7 +166,9 @@ native(
 
 
 def _bag_rows(grad: Any, rows: int, indices: Any, offsets: Any, last: bool, weights: Any, padding_idx: int) -> Any:
-    return rl._embedding_bag_backward(grad, rows, indices, offsets, _SUM, last, weights, padding_idx, False, indices, indices)
+    return rl._embedding_bag_backward(
+        grad, rows, indices, offsets, _SUM, last, weights, padding_idx, False, indices, indices
+    )
 
 
 native(

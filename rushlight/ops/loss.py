@@ -21,7 +21,8 @@ native(
     doc=f"-weight[target] * input[target], with input a log probability per class; reduced.\n\n    {_CLASSES}",
 )
 native(
-    "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> (Tensor, Tensor total_weight)",
+    "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> (Tensor, "
+    "Tensor total_weight)",
     out=False,
     options={"not_differentiable": ("total_weight",)},
     derivative={
@@ -43,16 +44,18 @@ native(
 )
 
 native(
-    "_nn_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+    "_nn_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
+    "ignore_index=-100, "
     "bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
     public="nn.functional.cross_entropy",
     options={"composite": True},
-    doc=f"""Cross entropy of logits and class indices, or class probabilities when target has the shape of input; reduced.
+    doc=f"""Cross entropy of logits and class indices, or class probabilities in the shape of input; reduced.
 
     {_CLASSES}""",
 )
 native(
-    "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int ignore_index, float label_smoothing, int reduction) "
+    "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int ignore_index, float label_smoothing, int "
+    "reduction) "
     "-> (Tensor, Tensor total_weight, Tensor log_sum)",
     out=False,
     options={"not_differentiable": ("total_weight", "log_sum")},
@@ -68,23 +71,36 @@ native(
 
 
 def _cross_entropy_second(
-    incoming: Any, grad: Any, x: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: int, total: Any
+    grad_result: Any,
+    grad: Any,
+    input: Any,
+    target: Any,
+    weight: Any,
+    ignore_index: int,
+    label_smoothing: float,
+    reduction: int,
+    total_weight: Any,
 ) -> tuple[Any, Any]:
-    """The gradient is u - softmax(x) sum(u), where u = grad u1 is that of the log probabilities, constant in x."""
-    k = 0 if x.dim() == 1 else 1
+    """The gradient is u - softmax(input) sum(u), where u = grad u1 is that of the log probabilities."""
+    k = 0 if input.dim() == 1 else 1
     ones = rl.ones_like(grad)
-    u1 = rl._nll_loss_backward(ones, x.shape, target, weight, ignore_index, reduction, total.to(grad.dtype))
-    if smoothing > 0:
-        counted = (target != ignore_index).to(x.dtype).reshape([n for i, n in enumerate(x.shape) if i != k]).unsqueeze(k)
-        share = counted * (-smoothing / x.shape[k])
+    u1 = rl._nll_loss_backward(ones, input.shape, target, weight, ignore_index, reduction, total_weight.to(grad.dtype))
+    if label_smoothing > 0:
+        counted = (
+            (target != ignore_index)
+            .to(input.dtype)
+            .reshape([n for i, n in enumerate(input.shape) if i != k])
+            .unsqueeze(k)
+        )
+        share = counted * (-label_smoothing / input.shape[k])
         if weight is not None:
-            share = share * weight.reshape([-1] + [1] * (x.dim() - k - 1))
+            share = share * weight.reshape([-1] + [1] * (input.dim() - k - 1))
         if reduction == 1:
-            share = share / total.to(x.dtype)
-        u1 = u1 * (1 - smoothing) + share
-    p = x.softmax(k)
-    v = incoming - (p * incoming).sum(k, True)
-    if reduction == 0 and x.dim() > 1:
+            share = share / total_weight.to(input.dtype)
+        u1 = u1 * (1 - label_smoothing) + share
+    p = input.softmax(k)
+    v = grad_result - (p * grad_result).sum(k, True)
+    if reduction == 0 and input.dim() > 1:
         u, by_grad = u1 * grad.unsqueeze(k), (u1 * v).sum(k)
     else:
         u, by_grad = u1 * grad, (u1 * v).sum()
@@ -92,14 +108,11 @@ def _cross_entropy_second(
 
 
 native(
-    "_cross_entropy_backward(Tensor grad, Tensor input, Tensor log_sum, Tensor target, Tensor? weight, int ignore_index, "
+    "_cross_entropy_backward(Tensor grad, Tensor input, Tensor log_sum, Tensor target, Tensor? weight, int "
+    "ignore_index, "
     "float label_smoothing, int reduction, Tensor total_weight) -> Tensor",
     derivative={
-        "grad, input": lambda grad_result, grad, input, target, weight, ignore_index, label_smoothing, reduction, total_weight: (
-            _cross_entropy_second(
-                grad_result, grad, input, target, weight, ignore_index, label_smoothing, reduction, total_weight
-            )
-        )
+        "grad, input": _cross_entropy_second,
     },
     doc="The gradient of cross_entropy.",
 )
@@ -140,7 +153,8 @@ native(
 _MSE, _L1, _SMOOTH_L1, _HUBER, _BCE, _BCE_LOGITS = range(6)  # kinds, as the kernels number them
 
 native(
-    "_pointwise_loss(int kind, float p, Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, int reduction) "
+    "_pointwise_loss(int kind, float p, Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, int "
+    "reduction) "
     "-> Tensor",
     out=False,
     derivative={

@@ -8,8 +8,8 @@ from ._record import composite, native, rl
 
 # ---------------------------------------------------------------- convolutions
 
-# Three bilinear maps that express each other's derivatives: `_conv_map(input, weight)`, `_conv_grad_input(grad, weight)`
-# and `_conv_grad_weight(grad, input)`. None of them conjugates.
+# Three bilinear maps that express each other's derivatives: `_conv_map(input, weight)`,
+# `_conv_grad_input(grad, weight)` and `_conv_grad_weight(grad, input)`. None of them conjugates.
 _GEOMETRY = "int[] size, int[3] stride, int[3] padding, int[3] dilation, int groups"
 
 native(
@@ -101,7 +101,9 @@ def _conv(spatial: int) -> None:
         strides = stride if isinstance(stride, tuple) else (stride,) * n
         dilations = dilation if isinstance(dilation, tuple) else (dilation,) * n
         if any(s != 1 for s in strides):
-            raise RuntimeError(f"{name}: padding='same' is not supported for strided convolutions, got stride={strides}")
+            raise RuntimeError(
+                f"{name}: padding='same' is not supported for strided convolutions, got stride={strides}"
+            )
         if len(dilations) == 1:
             dilations = dilations * n
         if weight.dim() != n + 2:
@@ -189,11 +191,12 @@ native(
 native(
     "_log_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
     derivative={
-        "grad": lambda grad_result, result, dim: grad_result
-        - (grad_result * result.exp()).sum(_softmax_dim(dim, result.dim()), True),
-        "result": lambda grad_result, grad, result, dim: -grad_result
-        * result.exp()
-        * grad.sum(_softmax_dim(dim, result.dim()), True),
+        "grad": lambda grad_result, result, dim: (
+            grad_result - (grad_result * result.exp()).sum(_softmax_dim(dim, result.dim()), True)
+        ),
+        "result": lambda grad_result, grad, result, dim: (
+            -grad_result * result.exp() * grad.sum(_softmax_dim(dim, result.dim()), True)
+        ),
     },
     doc="The gradient of log_softmax from that of its result.",
 )

@@ -127,38 +127,42 @@ native(
 
 
 def _batch_norm_second(
-    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, mean: Any, spread: Any, training: bool, eps: float
+    grad_grad_input: Any,
+    grad_grad_weight: Any,
+    grad_grad_bias: Any,
+    grad: Any,
+    input: Any,
+    weight: Any,
+    mean: Any,
+    spread: Any,
+    training: bool,
+    eps: float,
 ) -> Any:
-    shape = [1, -1] + [1] * (x.dim() - 2)
-    rows = [0, *range(2, x.dim())]
+    shape = [1, -1] + [1] * (input.dim() - 2)
+    rows = [0, *range(2, input.dim())]
 
     def per_channel(t: Any) -> Any:
         return t.reshape(shape) if t is not None and t.dim() else t
 
-    a, b, c, g, v, w = _wide(_incoming(to_input, x), to_weight, to_bias, grad, x, weight)
+    a, b, c, g, x, w = _wide(_incoming(grad_grad_input, input), grad_grad_weight, grad_grad_bias, grad, input, weight)
     b, c, w = per_channel(b), per_channel(c), per_channel(w)
     if training:
-        return _finish(_second(a, b, c, g, v, w, rows, eps, True), grad, x, weight, rows)
+        return _finish(_second(a, b, c, g, x, w, rows, eps, True), grad, input, weight, rows)
     m, s = _wide(mean, spread)
     r = (per_channel(s) + eps).rsqrt()
-    y = (v - per_channel(m)) * r
+    y = (x - per_channel(m)) * r
     scaled = a * r
-    return _finish(
-        ((scaled if w is None else scaled * w) + b * y + c, b * g * r, scaled * g if w is not None else None),
-        grad, x, weight, rows,
-    )  # fmt: skip
+    by_grad = (scaled if w is None else scaled * w) + b * y + c
+    return _finish((by_grad, b * g * r, scaled * g if w is not None else None), grad, input, weight, rows)
 
 
 native(
-    "_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor spread, bool training, float eps, "
+    "_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor spread, bool "
+    "training, float eps, "
     f"Any needs) -> {_GRADIENTS}",
     out=False,
     derivative={
-        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, mean, spread, training, eps: (
-            _batch_norm_second(
-                grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, mean, spread, training, eps
-            )
-        )
+        "grad, input, weight": _batch_norm_second,
     },
     doc="The gradients of batch_norm; spread is 1 / std of the batch while training, else the running variance.",
 )
@@ -196,16 +200,25 @@ native(
 
 
 def _layer_norm_second(
-    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, dims: int, eps: float, centred: bool
+    grad_grad_input: Any,
+    grad_grad_weight: Any,
+    grad_grad_bias: Any,
+    grad: Any,
+    input: Any,
+    weight: Any,
+    dims: int,
+    eps: float,
+    centred: bool = True,
 ) -> Any:
-    lead = x.dim() - dims
-    a, b, c, g, v, w = _wide(_incoming(to_input, x), to_weight, to_bias, grad, x, weight)
-    rows = list(range(lead))
-    return _finish(_second(a, b, c, g, v, w, list(range(lead, x.dim())), eps, centred), grad, x, weight, rows)
+    lead = input.dim() - dims
+    a, b, c, g, x, w = _wide(_incoming(grad_grad_input, input), grad_grad_weight, grad_grad_bias, grad, input, weight)
+    found = _second(a, b, c, g, x, w, list(range(lead, input.dim())), eps, centred)
+    return _finish(found, grad, input, weight, list(range(lead)))
 
 
 native(
-    "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
+    "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor mean, "
+    "Tensor rstd)",
     out=False,
     options={"not_differentiable": ("mean", "rstd")},
     derivative={
@@ -220,11 +233,7 @@ native(
     f"float eps, Any needs) -> {_GRADIENTS}",
     out=False,
     derivative={
-        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, dims, eps: (
-            _layer_norm_second(
-                grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, dims, eps, True
-            )
-        )
+        "grad, input, weight": _layer_norm_second,
     },
     doc="The gradients of layer_norm.",
 )
@@ -289,22 +298,28 @@ native(
 
 
 def _group_norm_second(
-    to_input: Any, to_weight: Any, to_bias: Any, grad: Any, x: Any, weight: Any, groups: int, eps: float
+    grad_grad_input: Any,
+    grad_grad_weight: Any,
+    grad_grad_bias: Any,
+    grad: Any,
+    input: Any,
+    weight: Any,
+    groups: int,
+    eps: float,
 ) -> Any:
-    n, channels = x.shape[0], x.shape[1]
-    shape = [n, groups, channels // groups, -1] if x.numel() else [n, groups, channels // groups, 0]
+    n, channels = input.shape[0], input.shape[1]
+    shape = [n, groups, channels // groups, -1] if input.numel() else [n, groups, channels // groups, 0]
 
     def per_channel(t: Any) -> Any:
         return t.reshape(1, groups, channels // groups, 1) if t is not None and t.dim() else t
 
-    a, b, c, g, v, w = _wide(_incoming(to_input, x), to_weight, to_bias, grad, x, weight)
-    by_grad, by_x, by_weight = _second(
-        a.reshape(shape), per_channel(b), per_channel(c), g.reshape(shape), v.reshape(shape), per_channel(w), [2, 3], eps, True
-    )
-    by_grad, by_x = by_grad.expand(shape).reshape(x.shape), by_x.expand(shape).reshape(x.shape)
+    a, b, c, g, x, w = _wide(_incoming(grad_grad_input, input), grad_grad_weight, grad_grad_bias, grad, input, weight)
+    a, g, x = a.reshape(shape), g.reshape(shape), x.reshape(shape)
+    by_grad, by_x, by_weight = _second(a, per_channel(b), per_channel(c), g, x, per_channel(w), [2, 3], eps, True)
+    by_grad, by_x = by_grad.expand(shape).reshape(input.shape), by_x.expand(shape).reshape(input.shape)
     if by_weight is not None:
         by_weight = by_weight.sum([0, 3]).reshape(weight.shape).to(weight.dtype)
-    return by_grad.to(grad.dtype), by_x.to(x.dtype), by_weight
+    return by_grad.to(grad.dtype), by_x.to(input.dtype), by_weight
 
 
 native(
@@ -320,13 +335,12 @@ native(
     doc="group_norm with its statistics.",
 )
 native(
-    "_group_norm_backward(Tensor grad, Tensor input, int groups, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, "
+    "_group_norm_backward(Tensor grad, Tensor input, int groups, Tensor? weight, Tensor? bias, Tensor mean, "
+    "Tensor rstd, "
     f"float eps, Any needs) -> {_GRADIENTS}",
     out=False,
     derivative={
-        "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, groups, eps: (
-            _group_norm_second(grad_grad_input, grad_grad_weight, grad_grad_bias, grad, input, weight, groups, eps)
-        )
+        "grad, input, weight": _group_norm_second,
     },
     doc="The gradients of group_norm.",
 )

@@ -36,7 +36,7 @@ def _max_pool(n: int) -> None:
         doc="The largest element of each window and where it stands in the spatial dimensions taken as one.",
     )
     native(f"_max_pool{n}d({arguments}) -> Tensor", implementation="_max_pool", doc="max_pool without indices.")
-    doc = f"""The largest element of each window over {n} spatial dimension{"s" * (n > 1)}; NaN counts as larger than all.
+    doc = f"""The largest element of each window over {n} spatial dimension{"s" * (n > 1)}; NaN counts as largest.
 
         Shapes: (N, C, *spatial) or (C, *spatial)."""
     native(
@@ -61,7 +61,9 @@ for _n in (1, 2, 3):
 
 # ---------------------------------------------------------------- averages
 
-_WINDOWS = "int[] size, int spatial, int[3] kernel_size, int[3]? stride, int[3] padding, bool count_include_pad, int? divisor"
+_WINDOWS = (
+    "int[] size, int spatial, int[3] kernel_size, int[3]? stride, int[3] padding, bool count_include_pad, int? divisor"
+)
 
 native(
     f"_avg_pool_map(Tensor self, {_WINDOWS}) -> Tensor",
@@ -76,9 +78,7 @@ native(
     f"_avg_pool_backward(Tensor grad, {_WINDOWS}) -> Tensor",
     derivative={
         "grad": lambda grad_result, grad_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor: (
-            rl._avg_pool_map(
-                grad_result, grad_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor
-            )
+            rl._avg_pool_map(grad_result, grad_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor)
         )
     },
     doc="The transpose of average pooling; size is that of the pooled input.",
@@ -121,9 +121,7 @@ for _n in (1, 2, 3):
 
 native(
     "_adaptive_avg_pool_map(Tensor self, int[] size, int spatial) -> Tensor",
-    derivative={
-        "self": lambda grad, self_shape, spatial: rl._adaptive_avg_pool_backward(grad, self_shape, spatial)
-    },
+    derivative={"self": lambda grad, self_shape, spatial: rl._adaptive_avg_pool_backward(grad, self_shape, spatial)},
     doc="Adaptive average pooling whose output has the given size.",
 )
 native(
