@@ -221,7 +221,9 @@ ERRORS = {
     "conv2d: groups": (RuntimeError, "groups", lambda t, F: F.conv2d(t.ones(1, 3, 4, 4), t.ones(2, 1, 1, 1), groups=3)),
     "conv2d: kernel": (RuntimeError, "Kernel", lambda t, F: F.conv2d(t.ones(1, 3, 2, 2), t.ones(2, 3, 3, 3))),
     "conv2d: stride": (RuntimeError, "stride", lambda t, F: F.conv2d(t.ones(1, 3, 2, 2), t.ones(2, 3, 1, 1), stride=0)),
-    "conv2d: padding": (RuntimeError, "'full'", lambda t, F: F.conv2d(t.ones(1, 1, 2, 2), t.ones(1, 1, 1, 1), padding="full")),
+    "conv2d: padding": (
+        RuntimeError, "'full'", lambda t, F: F.conv2d(t.ones(1, 1, 2, 2), t.ones(1, 1, 1, 1), padding="full")
+    ),
     "conv2d: same": (
         RuntimeError, "strided",
         lambda t, F: F.conv2d(t.ones(1, 1, 2, 2), t.ones(1, 1, 1, 1), padding="same", stride=2),
@@ -239,7 +241,9 @@ ERRORS = {
     "max_pool2d: dims": (RuntimeError, "3D or 4D", lambda t, F: F.max_pool2d(t.ones(3, 3), 2)),
     "avg_pool2d: divisor": (RuntimeError, "zero", lambda t, F: F.avg_pool2d(t.ones(1, 1, 2, 2), 2, divisor_override=0)),
     "adaptive_avg_pool2d: dims": (ValueError, "3", lambda t, F: F.adaptive_avg_pool2d(t.ones(2, 2), (2, 2))),
-    "batch_norm: one value": (ValueError, "more than 1", lambda t, F: F.batch_norm(t.ones(1, 2), None, None, training=True)),
+    "batch_norm: one value": (
+        ValueError, "more than 1", lambda t, F: F.batch_norm(t.ones(1, 2), None, None, training=True)
+    ),
     "batch_norm: evaluating": (RuntimeError, "running_mean", lambda t, F: F.batch_norm(t.ones(2, 2), None, None)),
     "layer_norm: shape": (RuntimeError, "normalized_shape", lambda t, F: F.layer_norm(t.ones(2, 3), (2,))),
     "group_norm: groups": (RuntimeError, "divisible", lambda t, F: F.group_norm(t.ones(2, 3, 4), 2)),
