@@ -585,6 +585,8 @@ class TensorPrinter:
             return f"(-{operands[0]})"
         if node.name == "to_bool":
             return f"({operands[0]} != 0)"
+        if node.name == "conj":
+            return f"conjugate({operands[0]})"
         return f"{self.namespace}.{self.NAMES.get(node.name, node.name)}({', '.join(operands)})"
 
     def print(self, name: str, parameters: Sequence[str], results: Sequence[Expression]) -> str:
@@ -609,12 +611,21 @@ class TensorPrinter:
         return "\n".join(lines) + "\n"
 
 
+def _conjugate(value: Any) -> Any:
+    """The conjugate of a tensor or a number, without an operation where it changes nothing."""
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, complex):
+        return value.conjugate()
+    return value.conj() if value.is_complex() else value
+
+
 def tensor_function(
     name: str, parameters: Sequence[str], results: Sequence[Expression], namespace: Any
 ) -> Callable[..., Any]:
     """The expression as a function of tensors; `namespace` finds the operations."""
     source = TensorPrinter().print(name, parameters, results)
-    scope: dict[str, Any] = {"rl": namespace}
+    scope: dict[str, Any] = {"rl": namespace, "conjugate": _conjugate}
     exec(compile(source, f"<derivative {name}>", "exec"), scope)
     function: Callable[..., Any] = scope[name]
     return function

@@ -93,6 +93,20 @@ class _Trace:
         self.instructions: list[tuple[int, int, list[Any]]] = []
         self.temporaries = 0
         self.guards: list[tuple[str, int, Any]] = []
+        self.values: tuple[Any, ...] = ()  # of the parameters
+        self.makes_complex = False  # some operation may give a complex result from real ones
+
+    def all_real(self) -> bool:
+        """Whether every value is real, given that the parameters are; notes them as guards if so."""
+        numbers = [(i, v) for i, v in enumerate(self.values) if isinstance(v, (int, float, complex))]
+        tensors = [(i, v) for i, v in enumerate(self.values) if isinstance(v, _Tensor)]
+        if self.makes_complex or any(type(v) is complex for _, v in numbers) or any(v.is_complex() for _, v in tensors):
+            return False
+        for i, v in numbers:
+            self.guard("kind", i, v)
+        for i, v in tensors:
+            self.guard("dtype", i, v.dtype)
+        return True
 
     def guard(self, kind: str, parameter: int, value: Any) -> None:
         if not any(k == kind and p == parameter for k, p, _ in self.guards):
@@ -167,6 +181,8 @@ class TensorProxy(Proxy):
         return self._known("dtype", self._value.dtype)
 
     def is_complex(self) -> bool:
+        if self._value is None and self._trace.all_real():
+            return False
         return bool(self.dtype.is_complex)
 
     def is_floating_point(self) -> bool:
@@ -370,7 +386,7 @@ def _operand(argument: Argument, value: Any) -> Any:
     if kind == "bool":
         return as_it_is if type(plain) is bool else None
     if kind.startswith("int["):
-        if _is(value, ValueProxy):
+        if _is(value, ValueProxy) and kind != "int[]":
             value._trace.guard("kind", value._operand[1], plain)  # a number is repeated, a list is not
         if type(plain) is int and kind != "int[]":
             return ("l", [as_it_is] * int(kind[4:-1]))
@@ -432,6 +448,8 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         _, _, arguments, results = parse_schema(schema)
         operands = _bind(arguments, args, kwargs, takes_numbers)
         if operands is not None:
+            if "complex" in name or any(o[0] == "c" and type(o[1]) is complex for o in operands):
+                trace.makes_complex = True
             return trace.emit(index, result_count, results[0][0], operands)
     raise Untraceable(name)
 
@@ -492,6 +510,7 @@ def trace(formula: Any, values: tuple[Any, ...], target_count: int, returns_tupl
         returns_tuple: whether it returns one gradient for each of them, or a single one.
     """
     record_of = _Trace()
+    record_of.values = values
     varying = _varying.get(formula, frozenset())
     proxies: list[Any] = []
     for i, value in enumerate(values):

@@ -109,3 +109,12 @@ def test_wrong_parameter_name(rl):
     operation = _lookup.record("elementwise", "mul", "")
     with pytest.raises(ValueError, match="derivative of mul: unknown parameter 'nothing'; its inputs are self, other"):
         _trace._source(operation, "nothing", ["grad", "nothing"])
+
+
+def test_results_of_real_operations_are_known_to_be_real(rl):
+    formula = lambda grad, a: (grad * a).conj() if (grad * a).is_complex() else grad * a
+    guards, instructions, _ = trace(rl, formula, rl.ones(2), rl.ones(2))
+    assert guards == [("dtype", 0, rl.float32), ("dtype", 1, rl.float32)]
+    assert len(instructions) == 2
+    assert trace(rl, formula, rl.ones(2), rl.ones(2, dtype=rl.complex64)) is None
+    assert trace(rl, lambda grad: grad if (grad * 1j).is_complex() else -grad, rl.ones(2)) is None
