@@ -58,7 +58,7 @@ class MSELoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.mse_loss(input, target, reduction=self.reduction)
+        return F.mse_loss(input, target, None, None, self.reduction)
 
 
 class NLLLoss(_WeightedLoss):
@@ -79,7 +79,7 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+        return F.nll_loss(input, target, self.weight, None, self.ignore_index, None, self.reduction)
 
 
 class NLLLoss2d(NLLLoss):
@@ -138,7 +138,7 @@ class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities. Shapes: (*), (*) -> ()."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+        return F.binary_cross_entropy(input, target, self.weight, None, None, self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -163,7 +163,7 @@ class BCEWithLogitsLoss(_Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+            input, target, self.weight, None, None, self.reduction, self.pos_weight
         )
 
 
@@ -251,13 +251,9 @@ class CrossEntropyLoss(_WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        # by position, which is read faster than by name
         return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
+            input, target, self.weight, None, self.ignore_index, None, self.reduction, self.label_smoothing
         )
 
 
