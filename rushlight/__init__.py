@@ -76,7 +76,8 @@ _LAZY = {
     "_functions": (
         "TypedStorage allclose are_deterministic_algorithms_enabled as_tensor asarray atleast_1d atleast_2d atleast_3d "
         "block_diag broadcast_shapes cartesian_prod finfo from_dlpack from_numpy frombuffer get_default_device "
-        "get_rng_state iinfo initial_seed is_complex is_floating_point is_nonzero is_storage is_tensor manual_seed meshgrid "
+        "get_rng_state iinfo initial_seed is_complex is_floating_point is_nonzero is_storage is_tensor "
+        "manual_seed meshgrid "
         "numel scalar_tensor seed set_default_device set_default_tensor_type set_printoptions set_rng_state "
         "tensordot typename use_deterministic_algorithms get_float32_matmul_precision set_float32_matmul_precision "
         "is_grad_enabled is_inference_mode_enabled is_inference FloatTensor DoubleTensor HalfTensor "
@@ -87,9 +88,7 @@ _LAZY = {
     "_tensor": "return_types",
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
-_SUBMODULES = frozenset(
-    "autograd nn optim utils overrides serialization linalg special random".split()
-)
+_SUBMODULES = frozenset("autograd nn optim utils overrides serialization linalg special random".split())
 
 
 def __getattr__(name: str) -> Any:

@@ -9,13 +9,16 @@ _ELLIPSIS = "."
 
 
 def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[str]]:
-    """Labels of each operand's dimensions and of the result's; broadcast dimensions get labels ".0", ".1", ... from the right."""
+    """Labels of the operands' and the result's dimensions; broadcast ones are ".0", ".1", ... from the right."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
         kind = "more" if len(operands) > len(terms) else "fewer"
-        raise RuntimeError(f"einsum(): {kind} operands were provided than specified in the equation '{equation}': expected {len(terms)}, got {len(operands)}")
+        raise RuntimeError(
+            f"einsum(): {kind} operands were provided than specified in the equation '{equation}': expected "
+            f"{len(terms)}, got {len(operands)}"
+        )
     labels: list[list[str]] = []
     widest = 0
     for i, (term, operand) in enumerate(zip(terms, operands, strict=True)):
@@ -24,12 +27,16 @@ def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[st
         head, dots, tail = term.partition("...")
         for c in head + tail:
             if not (c.isalpha() and c.isascii()):
-                raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z], got {c!r}")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be "
+                    f"in [a-zA-Z], got {c!r}"
+                )
         named = len(head) + len(tail)
         extra = operand.dim() - named
         if (extra != 0 and not dots) or extra < 0:
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({named}) {'is more than' if extra < 0 else 'does not match'} the number of "
+                f"einsum(): the number of subscripts in the equation ({named}) "
+                f"{'is more than' if extra < 0 else 'does not match'} the number of "
                 f"dimensions ({operand.dim()}) for operand {i}{'' if dots else ' and no ellipsis was given'}"
             )
         widest = max(widest, extra if dots else 0)
@@ -43,11 +50,13 @@ def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[st
             if (head + tail).count(c) > 1:
                 raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
             if not any(c in term for term in labels):
-                raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+                raise RuntimeError(
+                    f"einsum(): output subscript {c} does not appear in the equation for any input operand"
+                )
         output = [*head, *(broadcast if dots else []), *tail]
     else:
         counts: dict[str, int] = {}
-        for term in labels:
+        for term in labels:  # type: ignore[assignment]
             for label in term:
                 if not label.startswith(_ELLIPSIS):
                     counts[label] = counts.get(label, 0) + 1
@@ -63,7 +72,8 @@ def _single(operand: Any, labels: list[str], i: int) -> tuple[Any, list[str]]:
             b = labels.index(label, a + 1)
             if operand.size(a) != operand.size(b):
                 raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, {operand.size(b)} != {operand.size(a)}"
+                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, "
+                    f"{operand.size(b)} != {operand.size(a)}"
                 )
             operand = operand.diagonal(0, a, b)
             labels = [x for j, x in enumerate(labels) if j not in (a, b)] + [label]
@@ -129,7 +139,8 @@ def einsum(equation: str, operands: list[Any]) -> Any:
                 sizes[x] = n
             elif n not in (1, sizes[x]):
                 raise RuntimeError(
-                    f"einsum(): subscript {x} has size {n} for operand {i} which does not broadcast with previously seen size {sizes[x]}"
+                    f"einsum(): subscript {x} has size {n} for operand {i} which does not broadcast with "
+                    f"previously seen size {sizes[x]}"
                 )
         items.append((operand, term))
     result, term = items[0]

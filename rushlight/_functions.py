@@ -24,8 +24,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return made if device is None else made.to(device)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
-    """The object as a tensor: shared when possible, copied when `copy` is True; ValueError when it is False and must be."""
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """The object as a tensor: shared where possible, copied when `copy` is True."""
     made = _C._from_data(obj, dtype, bool(copy))
     if copy is False and not isinstance(obj, Tensor) and isinstance(obj, (list, tuple, int, float, bool, complex)):
         raise ValueError("asarray: can't alias arbitrary sequence or number; copy=False is not possible here")
@@ -36,7 +38,9 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     return made
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False
+) -> Tensor:
     """A 0-dim tensor of the default dtype."""
     return _C.tensor(s, dtype=dtype or _C.get_default_dtype(), device=device)
 
@@ -58,14 +62,20 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     if view.nbytes == 0 or count == 0:
         raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < view.nbytes:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) - 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) - 1"
+        )
     if count < 0:
         if (view.nbytes - offset) % size:
-            raise ValueError(f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})")
+            raise ValueError(
+                f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple "
+                f"of element size ({size})"
+            )
         count = (view.nbytes - offset) // size
     if offset + count * size > view.nbytes:
         raise ValueError(
-            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({view.nbytes} bytes)"
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater "
+            f"than actual buffer length ({view.nbytes} bytes)"
         )
     storage = _C.UntypedStorage._from_buffer(view[offset : offset + count * size])
     made = _C._from_storage(storage, dtype, 0, (count,), (1,))
@@ -121,7 +131,9 @@ def is_inference(input: Tensor) -> bool:
 def is_nonzero(input: Tensor) -> bool:
     """Whether the single element differs from zero."""
     if input.numel() != 1:
-        raise RuntimeError(f"Boolean value of Tensor with {'no values' if input.numel() == 0 else 'more than one value'} is ambiguous")
+        raise RuntimeError(
+            f"Boolean value of Tensor with {'no values' if input.numel() == 0 else 'more than one value'} is ambiguous"
+        )
     return bool(input)
 
 
@@ -193,7 +205,7 @@ class _LegacyMeta(type):
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return Tensor(*args, dtype=cls.dtype, **kwargs)  # type: ignore[call-arg]
+        return Tensor(*args, dtype=cls.dtype, **kwargs)
 
 
 def __getattr__(name: str) -> Any:
@@ -229,7 +241,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if v != 1:
                 if out[i] not in (1, v):
                     raise RuntimeError(
-                        "Shape mismatch: objects cannot be broadcast to a single shape; got " + ", ".join(str(tuple(x)) for x in sizes)
+                        "Shape mismatch: objects cannot be broadcast to a single shape; got "
+                        + ", ".join(str(tuple(x)) for x in sizes)
                     )
                 out[i] = v
     return Size(out)
@@ -270,12 +283,14 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids of vectors: 'ij' in the vectors' order, 'xy' with the first two exchanged."""
     items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if indexing not in ("ij", "xy"):
-        raise RuntimeError(f"torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {indexing}")
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if not items:
         raise ValueError("meshgrid expects a non-empty TensorList")
     for t in items:
         if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)}")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)}"
+            )
         if t.dtype != items[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(items) >= 2
@@ -309,7 +324,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
         return _package().empty(1, 0)
     for i, t in enumerate(tensors):
         if t.dim() > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions"
+            )
     matrices = [atleast_2d(t) for t in tensors]
     dtype = functools.reduce(_C.promote_types, [m.dtype for m in matrices])
     width = sum(m.size(1) for m in matrices)
@@ -341,7 +358,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     for x, y in zip(first, second, strict=True):
         if a.size(x) != b.size(y):
             if 1 not in (a.size(x), b.size(y)):
-                raise RuntimeError(f"contracted dimensions need to match, but first has size {a.size(x)} in dim {x} and second has size {b.size(y)} in dim {y}")
+                raise RuntimeError(
+                    f"contracted dimensions need to match, but first has size {a.size(x)} in dim {x} and second "
+                    f"has size {b.size(y)} in dim {y}"
+                )
             if a.size(x) == 1:
                 b = b.sum(y, True)
             else:
@@ -434,11 +454,14 @@ class _Limits:
         self._fields = fields
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{f}={getattr(self, f):g}" if isinstance(getattr(self, f), float) else f"{f}={getattr(self, f)}" for f in self._fields)
+        values = ", ".join(
+            f"{f}={getattr(self, f):g}" if isinstance(getattr(self, f), float) else f"{f}={getattr(self, f)}"
+            for f in self._fields
+        )
         return f"{type(self).__name__}({values}, dtype={self.dtype})"
 
 
-class finfo(_Limits):  # noqa: N801
+class finfo(_Limits):
     """Limits of a floating point dtype: bits, eps, max, min, tiny (smallest_normal), resolution."""
 
     def __init__(self, dtype: Any = None) -> None:
@@ -459,7 +482,7 @@ class finfo(_Limits):  # noqa: N801
         self.resolution = 10.0 ** -int((digits - 1) * math.log10(2))
 
 
-class iinfo(_Limits):  # noqa: N801
+class iinfo(_Limits):
     """Limits of an integer dtype: bits, max, min."""
 
     def __init__(self, dtype: Any) -> None:

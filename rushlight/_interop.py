@@ -54,7 +54,10 @@ def to_numpy(tensor: Tensor, force: bool = False) -> Any:
         raise TypeError("numpy(): a meta tensor has no data to show")
     name = _NUMPY_NAMES.get(tensor.dtype)
     if name is None:
-        raise TypeError(f"Got unsupported ScalarType {str(tensor.dtype).rpartition('.')[2]}: NumPy has no such dtype; convert with .float() first")
+        raise TypeError(
+            f"Got unsupported ScalarType {str(tensor.dtype).rpartition('.')[2]}: NumPy has no such dtype; convert "
+            f"with .float() first"
+        )
     dtype = np.dtype(name)
     if tensor.numel() == 0:
         return np.empty(tuple(tensor.shape), dtype)
@@ -78,12 +81,18 @@ def _over_array(array: Any) -> Tensor:
     import numpy as np
 
     if array.dtype.byteorder not in ("=", "|", "<" if np.little_endian else ">"):
-        raise ValueError("from_numpy: the array's byte order is not the machine's; convert it with array.astype(array.dtype.newbyteorder('='))")
+        raise ValueError(
+            "from_numpy: the array's byte order is not the machine's; convert it with "
+            "array.astype(array.dtype.newbyteorder('='))"
+        )
     if not array.flags.writeable:
         # The memory stays the array's: reading is fine, and writing raises.
         pass
     if any(s % array.itemsize for s in array.strides) and array.size > 1:
-        raise ValueError(f"from_numpy: the strides {array.strides} are no multiples of the element size {array.itemsize}; copy the array first")
+        raise ValueError(
+            f"from_numpy: the strides {array.strides} are no multiples of the element size {array.itemsize}; copy "
+            f"the array first"
+        )
     return _C._over_buffer(array)
 
 
@@ -98,6 +107,8 @@ def import_array(data: Any) -> Tensor:
     array = np.asarray(data)
     if array.dtype.byteorder not in ("=", "|") or array.dtype == object:
         if array.dtype == object:
-            raise TypeError("tensor(): can't convert an array of Python objects; the supported types are numbers and bool")
+            raise TypeError(
+                "tensor(): can't convert an array of Python objects; the supported types are numbers and bool"
+            )
         array = array.astype(array.dtype.newbyteorder("="))
     return _over_array(array)

@@ -118,7 +118,7 @@ def _is_plain_tensor(obj: Any) -> bool:
     """A tensor, unless its class has a way of its own to be pickled."""
     kind = type(obj)
     return isinstance(obj, rushlight.Tensor) and (
-        kind is rushlight.nn.Parameter or kind.__reduce_ex__ is rushlight.Tensor.__reduce_ex__
+        kind is rushlight.nn.Parameter or kind.__reduce_ex__ is rushlight.Tensor.__reduce_ex__  # type: ignore[comparison-overlap]
     )
 
 

@@ -46,7 +46,12 @@ def set_printoptions(
             raise ValueError(f"set_printoptions: unknown profile {profile!r}; expected default, short or full")
         Options.precision, threshold_value, Options.edgeitems, Options.linewidth = profiles[profile]
         Options.threshold = threshold_value  # type: ignore[assignment]
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
+    for name, value in (
+        ("precision", precision),
+        ("threshold", threshold),
+        ("edgeitems", edgeitems),
+        ("linewidth", linewidth),
+    ):
         if value is not None:
             setattr(Options, name, value)
     Options.sci_mode = sci_mode
@@ -83,9 +88,7 @@ class _Formatter:
         self.width = max(len(self.text(v, pad=False)) for v in numbers)
 
     def text(self, value: Any, pad: bool = True) -> str:
-        if not self.floating:
-            s = str(value)
-        elif not math.isfinite(value):
+        if not self.floating or not math.isfinite(value):
             s = str(value)
         elif self.scientific:
             s = f"{value:.{Options.precision}e}"
@@ -152,7 +155,7 @@ def tensor_text(tensor: Tensor, name: str = "tensor") -> str:
     data = tensor.detach()
     suffixes: list[str] = []
     dtype = tensor.dtype
-    default = rushlight.get_default_dtype()
+    default = rushlight.get_default_dtype()  # type: ignore[misc]
     shown_by_digits = dtype in (default, rushlight.int64, rushlight.bool) or (
         dtype.is_complex and dtype == default.to_complex()
     )
@@ -174,7 +177,9 @@ def tensor_text(tensor: Tensor, name: str = "tensor") -> str:
             summarize = tensor.numel() > Options.threshold
             values = (_edges(data) if summarize else data).tolist()
             numbers = _flat(values)
-            formatter: Any = _ComplexFormatter(numbers) if dtype.is_complex else _Formatter(numbers, dtype.is_floating_point)
+            formatter: Any = (
+                _ComplexFormatter(numbers) if dtype.is_complex else _Formatter(numbers, dtype.is_floating_point)
+            )
             body = _rows(values, tuple(tensor.shape), len(name) + 1, formatter, summarize)
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")

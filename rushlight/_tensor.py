@@ -39,7 +39,7 @@ def _reversed(self: Tensor) -> Any:
 
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, int, float, complex)):
-        return bool((element == self).any().item())
+        return bool((element == self).any().item())  # type: ignore[union-attr]
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
@@ -59,10 +59,11 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
     found = memo.get(id(self))
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     if self.grad_fn is not None:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment; detach() or clone() first"
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment; detach() or clone() first"
         )
     storage = self.untyped_storage()
     key = ("rushlight storage", storage.data_ptr(), storage.nbytes())
@@ -81,7 +82,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         result.grad = copy.deepcopy(self.grad, memo)
     for name, value in self.__dict__.items():
         result.__dict__[name] = copy.deepcopy(value, memo)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _new(cls: type, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
@@ -93,9 +94,8 @@ def _new(cls: type, *args: Any, dtype: Any = None, device: Any = None, requires_
         made = _C._empty((0,), kind, device)
     elif len(args) == 1 and isinstance(args[0], Tensor):
         source = args[0]
-        if source.dtype != kind and cls is Tensor and dtype is None:
-            if source.dtype != _C.get_default_dtype():
-                raise TypeError(f"expected {_C.get_default_dtype()} (got {source.dtype})")
+        if source.dtype != kind and cls is Tensor and dtype is None and source.dtype != _C.get_default_dtype():
+            raise TypeError(f"expected {_C.get_default_dtype()} (got {source.dtype})")
         made = source.detach()
         if cls is Tensor:
             return made

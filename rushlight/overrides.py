@@ -93,7 +93,8 @@ def _dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return func(*args, **kwargs)
     name = getattr(func, "__name__", repr(func))
     raise TypeError(
-        f"no implementation found for '{name}': the __torch_function__ of {', '.join(t.__name__ for t in types)} all returned NotImplemented"
+        f"no implementation found for '{name}': the __torch_function__ of {', '.join(t.__name__ for t in types)} "
+        f"all returned NotImplemented"
     )
 
 
@@ -129,7 +130,9 @@ class TorchFunctionMode:
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError(f"{type(self).__name__}: a mode defines __torch_function__(self, func, types, args, kwargs)")
+        raise NotImplementedError(
+            f"{type(self).__name__}: a mode defines __torch_function__(self, func, types, args, kwargs)"
+        )
 
     def __enter__(self) -> Any:
         _modes.append(self)

@@ -1,7 +1,7 @@
 """Writes the C++ tables that the records in rushlight/ops imply.
 
     python tools/generate.py --out DIR     write them (only files whose text changed)
-    python tools/generate.py --out DIR --list     print their paths, one per line, after "library", "extension" or "package"
+    python tools/generate.py --out DIR --list     print their paths, one per line, after the part
 
 The generator knows families and kinds, never the name of an operation.
 """
@@ -87,9 +87,8 @@ def argument_row(op: Any, arg: Any, lines: list[str]) -> str:
         lines.append(declaration)
     has_default = arg.default is not None
     optional = arg.optional or arg.type == "Tensor?[]"
-    return (
-        f"{{{quote(arg.name)}, Kind::{kind}, {str(optional).lower()}, {str(has_default).lower()}, {size}, {value}, nullptr}}"
-    )
+    flags = f"{str(optional).lower()}, {str(has_default).lower()}"
+    return f"{{{quote(arg.name)}, Kind::{kind}, {flags}, {size}, {value}, nullptr}}"
 
 
 def flags_of(op: Any) -> str:
@@ -122,8 +121,8 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
     ops = list(table.values())
     lines: list[str] = ["namespace rl {"]
     rows: list[str] = []
-    for symbol in sorted({op.implementation or op.symbol for op in ops if op.kind in ("native", "fused")}):
-        lines.append(f"void op_{symbol}(Call&);")
+    symbols = {op.implementation or op.symbol for op in ops if op.kind in ("native", "fused")}
+    lines += [f"void op_{symbol}(Call&);" for symbol in sorted(symbols)]
     lines += ["void run_elementwise(Call&);", "void run_python(Call&);", "namespace {"]
     for index, op in enumerate(ops):
         args = [argument_row(op, a, lines) for a in op.arguments]
@@ -201,7 +200,9 @@ def write_groups(ops: list[Any]) -> list[str]:
         groups.setdefault(op.name, []).append(index)
     position = {name: i for i, name in enumerate(groups)}
     lines = ["namespace {"]
-    lines += [f"const uint16_t group_{name}[] = {{{', '.join(map(str, members))}}};" for name, members in groups.items()]
+    lines += [
+        f"const uint16_t group_{name}[] = {{{', '.join(map(str, members))}}};" for name, members in groups.items()
+    ]
     lines += ["}", "const OpGroup op_groups[] = {"]
     lines += [f"  {{{quote(name)}, group_{name}, {len(members)}}}," for name, members in groups.items()]
     lines += ["};", f"const int op_group_count = {len(groups)};"]

@@ -26,7 +26,7 @@ TYPES = {
 }
 
 # What is not an operation. The names of dtypes hide Python's own inside the module, hence the aliases.
-COMMON = '''from builtins import bool as _bool, complex as _complex, float as _float, int as _int
+COMMON = """from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -59,6 +59,8 @@ class UntypedStorage:
     def nbytes(self) -> _int: ...
     def size(self) -> _int: ...
     def data_ptr(self) -> _int: ...
+    @staticmethod
+    def _from_buffer(source: Any) -> UntypedStorage: ...
     def __getattr__(self, name: str) -> Any: ...
 
 class Generator:
@@ -71,14 +73,15 @@ class Generator:
     def set_state(self, state: Tensor) -> Generator: ...
 
 default_generator: Generator
-'''
+"""
 
 DTYPES = (
-    "bool uint8 int8 int16 short int32 int int64 long float16 half bfloat16 float32 float float64 double complex64 cfloat "
+    "bool uint8 int8 int16 short int32 int int64 long float16 half bfloat16 float32 float float64 double "
+    "complex64 cfloat "
     "complex128 cdouble"
 ).split()
 
-TENSOR = '''
+TENSOR = """
 class Tensor:
     shape: Size
     dtype: dtype
@@ -102,6 +105,8 @@ class Tensor:
     _version: _int
     _base: Tensor | None
     def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: _bool = False) -> Any: ...
     def size(self, dim: _int | None = None) -> Any: ...
     def stride(self, dim: _int | None = None) -> Any: ...
     def dim(self) -> _int: ...
@@ -119,7 +124,7 @@ class Tensor:
     def is_conj(self) -> _bool: ...
     def item(self) -> Any: ...
     def tolist(self) -> Any: ...
-    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: _bool = False, inputs: Any = None) -> None: ...
+    def backward(self, *args: Any, **kwargs: Any) -> None: ...
     def detach(self) -> Tensor: ...
     def detach_(self) -> Tensor: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...
@@ -133,7 +138,7 @@ class Tensor:
     def __setitem__(self, index: Any, value: Any) -> None: ...
     def __hash__(self) -> _int: ...
     def __getattr__(self, name: str) -> Any: ...
-'''
+"""
 BINARY = "add sub mul truediv floordiv mod matmul pow and or xor lshift rshift".split()
 COMPARE = "lt le gt ge eq ne".split()
 
@@ -218,15 +223,20 @@ def generate(table: dict[str, Any]) -> dict[str, str]:
     body += "\n".join(f"{name}: dtype" for name in DTYPES) + "\n"
     body += "strided: layout\ncontiguous_format: memory_format\npreserve_format: memory_format\n"
     body += "channels_last: memory_format\nchannels_last_3d: memory_format\ninf: _float\nnan: _float\n"
-    body += "def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...\n"
+    body += (
+        "def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor: ...\n"
+    )
     body += "def __getattr__(name: str) -> Any: ...\n"
-    names = sorted({*re.findall(r"^class (\w+)", COMMON, re.M), "Tensor", "tensor", "default_generator", *DTYPES, "strided"})
+    names = sorted(
+        {*re.findall(r"^class (\w+)", COMMON, re.M), "Tensor", "tensor", "default_generator", *DTYPES, "strided"}
+    )
     names += ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "inf", "nan"]
     package = "# mypy: ignore-errors\n"
     package += "from builtins import bool as _bool, complex as _complex, float as _float, int as _int\n"
     package += "from collections.abc import Sequence\nfrom typing import Any\n\n"
     package += "".join(f"from ._C import {n} as {n}\n" for n in names)
-    package += "from ._C import Number as Number\nfrom . import autograd as autograd, nn as nn, optim as optim, utils as utils\n\n"
+    package += "from ._C import Number as Number\n"
+    package += "from . import autograd as autograd, nn as nn, optim as optim, utils as utils\n\n"
     package += "__version__: str\npi: _float\ne: _float\nnewaxis: None\n"
     package += "\n".join(text for name, text in sorted(functions.items()) if name not in names) + "\n"
     package += "def __getattr__(name: str) -> Any: ...\n"

@@ -1,7 +1,7 @@
 /* rushlight.h: the kernels of Rushlight as a C99 library.
  *
- * Every function works on tensor descriptors (the idea of DLPack's DLTensor): a pointer, a dtype, a shape and strides in
- * elements. The caller owns all memory, outputs included. A function returns RL_OK or a status whose message
+ * Every function works on tensor descriptors (the idea of DLPack's DLTensor): a pointer, a dtype, a shape and strides
+ * in elements. The caller owns all memory, outputs included. A function returns RL_OK or a status whose message
  * rl_last_error() gives, for the calling thread. No function knows Python or automatic differentiation.
  */
 #ifndef RUSHLIGHT_H
@@ -42,11 +42,11 @@ typedef enum rl_dtype {
 
 typedef enum rl_status {
   RL_OK = 0,
-  RL_VALUE_ERROR = 1,     /* an argument has a value the function cannot take */
-  RL_TYPE_ERROR = 2,      /* a dtype the function cannot take */
-  RL_INDEX_ERROR = 3,     /* an index is out of range */
-  RL_MEMORY_ERROR = 4,    /* memory could not be had */
-  RL_RUNTIME_ERROR = 5    /* anything else */
+  RL_VALUE_ERROR = 1,  /* an argument has a value the function cannot take */
+  RL_TYPE_ERROR = 2,   /* a dtype the function cannot take */
+  RL_INDEX_ERROR = 3,  /* an index is out of range */
+  RL_MEMORY_ERROR = 4, /* memory could not be had */
+  RL_RUNTIME_ERROR = 5 /* anything else */
 } rl_status;
 
 /* A tensor in memory. strides count elements, and may be 0 (broadcast) or negative. data points at element [0, ..., 0].
@@ -76,8 +76,8 @@ RL_API const char* rl_dtype_name(rl_dtype dtype);
 /* ---- threads: at most this many run one kernel, the caller included. Results do not depend on the number. */
 RL_API int rl_get_num_threads(void);
 RL_API rl_status rl_set_num_threads(int threads);
-/* Runs body(context, begin, end) over [0, count) in blocks of exactly `block` (the last may be shorter), in any order and on
- * any thread of the pool. Called from inside a body it runs serially. */
+/* Runs body(context, begin, end) over [0, count) in blocks of exactly `block` (the last may be shorter), in any order
+ * and on any thread of the pool. Called from inside a body it runs serially. */
 RL_API void rl_parallel_for(int64_t count, int64_t block, void (*body)(void* context, int64_t begin, int64_t end),
                             void* context);
 
@@ -86,8 +86,8 @@ RL_API void* rl_allocate(size_t bytes); /* NULL when memory cannot be had (see r
 RL_API void rl_deallocate(void* block); /* NULL is ignored */
 typedef struct rl_memory_stats {
   int64_t allocated_bytes, allocated_blocks, peak_allocated_bytes; /* handed out now; most at one time */
-  int64_t reserved_bytes, cached_blocks;                            /* held from the system, handed out or not; kept free */
-  int64_t allocations, cache_hits;                                  /* since the start */
+  int64_t reserved_bytes, cached_blocks; /* held from the system, handed out or not; kept free */
+  int64_t allocations, cache_hits;       /* since the start */
 } rl_memory_stats;
 RL_API void rl_memory_get_stats(rl_memory_stats* out);
 RL_API void rl_memory_reset_peak(void);

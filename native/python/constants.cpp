@@ -28,7 +28,8 @@ PyObject* constant_repr(PyObject* self) { return PyUnicode_FromFormat("rushlight
 // Pickled and copied by name: the same object comes back.
 PyObject* constant_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name_of(self)); }
 
-PyMethodDef constant_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef constant_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
 
 PyObject* dtype_itemsize(PyObject* s, void*) { return PyLong_FromLongLong(itemsize(dtype_of(s))); }
 PyObject* dtype_is_float(PyObject* s, void*) { return PyBool_FromLong(is_float(dtype_of(s))); }
@@ -40,11 +41,12 @@ PyObject* dtype_to_complex(PyObject* s, PyObject*) {
   if (is_complex(d)) return dtype_object(d);
   return dtype_object(d == RL_FLOAT64 ? RL_COMPLEX128 : RL_COMPLEX64);
 }
-PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
-                              {"is_floating_point", dtype_is_float, nullptr, "True for the real floating point types.", nullptr},
-                              {"is_complex", dtype_is_complex, nullptr, "True for the complex types.", nullptr},
-                              {"is_signed", dtype_is_signed, nullptr, "True when negative values can be held.", nullptr},
-                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef dtype_getset[] = {
+    {"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"is_floating_point", dtype_is_float, nullptr, "True for the real floating point types.", nullptr},
+    {"is_complex", dtype_is_complex, nullptr, "True for the complex types.", nullptr},
+    {"is_signed", dtype_is_signed, nullptr, "True when negative values can be held.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef dtype_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, nullptr},
                                {"to_real", dtype_to_real, METH_NOARGS, "The real type of a complex one."},
                                {"to_complex", dtype_to_complex, METH_NOARGS, "The complex type over a real one."},
@@ -64,8 +66,10 @@ PyTypeObject constant_type(const char* name, const char* doc, PyMethodDef* metho
 
 }  // namespace
 
-PyTypeObject DTypeType = constant_type("rushlight.dtype", "The type of a tensor's elements.", dtype_methods, dtype_getset);
-PyTypeObject LayoutType = constant_type("rushlight.layout", "How a tensor is laid out; only strided exists.", constant_methods, nullptr);
+PyTypeObject DTypeType =
+    constant_type("rushlight.dtype", "The type of a tensor's elements.", dtype_methods, dtype_getset);
+PyTypeObject LayoutType =
+    constant_type("rushlight.layout", "How a tensor is laid out; only strided exists.", constant_methods, nullptr);
 PyTypeObject MemoryFormatType =
     constant_type("rushlight.memory_format", "An order of the dimensions in memory.", constant_methods, nullptr);
 ConstantObject dtype_objects[RL_DTYPE_COUNT];
@@ -76,7 +80,8 @@ namespace {
 
 PyObject* device_repr(PyObject* self) {
   auto* d = reinterpret_cast<DeviceObject*>(self);
-  if (d->index >= 0) return PyUnicode_FromFormat("device(type='%s', index=%d)", device_name(static_cast<uint8_t>(d->device)), d->index);
+  if (d->index >= 0)
+    return PyUnicode_FromFormat("device(type='%s', index=%d)", device_name(static_cast<uint8_t>(d->device)), d->index);
   return PyUnicode_FromFormat("device(type='%s')", device_name(static_cast<uint8_t>(d->device)));
 }
 PyObject* device_str(PyObject* self) {
@@ -102,9 +107,7 @@ PyObject* device_index(PyObject* self, void*) {
   if (i < 0) Py_RETURN_NONE;
   return PyLong_FromLong(i);
 }
-PyObject* device_reduce(PyObject* self, PyObject*) {
-  return Py_BuildValue("O(N)", &DeviceType, device_str(self));
-}
+PyObject* device_reduce(PyObject* self, PyObject*) { return Py_BuildValue("O(N)", &DeviceType, device_str(self)); }
 PyObject* new_device(Device device, int index) {
   DeviceObject* d = PyObject_New(DeviceObject, &DeviceType);
   if (!d) return nullptr;
@@ -118,8 +121,8 @@ std::pair<Device, int> parse_device(const char* text) {
   size_t colon = name.find(':');
   if (colon != std::string::npos) {
     std::string digits = name.substr(colon + 1);
-    RL_CHECK(!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos && digits.size() < 4, Runtime,
-             "Invalid device string: '%s'", text);
+    RL_CHECK(!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos && digits.size() < 4,
+             Runtime, "Invalid device string: '%s'", text);
     index = std::stoi(digits);
     name.resize(colon);
   }
@@ -201,7 +204,9 @@ PyObject* device_object(Device device) {
 Device device_from_object(PyObject* o) {
   if (Py_TYPE(o) == &DeviceType) return reinterpret_cast<DeviceObject*>(o)->device;
   if (PyUnicode_Check(o)) return parse_device(PyUnicode_AsUTF8(o)).first;
-  if (PyLong_Check(o)) throw_error(ErrorKind::Runtime, "device %ld: no accelerator is available in this build; available: cpu, meta", PyLong_AsLong(o));
+  if (PyLong_Check(o))
+    throw_error(ErrorKind::Runtime, "device %ld: no accelerator is available in this build; available: cpu, meta",
+                PyLong_AsLong(o));
   throw_error(ErrorKind::Type, "expected a device, got %s", Py_TYPE(o)->tp_name);
 }
 
@@ -281,7 +286,7 @@ PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
   if (r == a) return r;
   return as_size(r);
 }
-PyObject* size_subscript(PyObject* self, PyObject* key) { 
+PyObject* size_subscript(PyObject* self, PyObject* key) {
   PyObject* r = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
   return PySlice_Check(key) ? as_size(r) : r;
 }
@@ -333,11 +338,15 @@ bool constants_init(PyObject* module) {
     if (PyModule_AddObject(module, dtype_names[i].name, o) < 0) return false;
     if (dtype_names[i].alias && PyModule_AddObject(module, dtype_names[i].alias, Py_NewRef(o)) < 0) return false;
   }
-  const std::pair<const char*, PyTypeObject*> types[] = {
-      {"dtype", &DTypeType}, {"layout", &LayoutType}, {"memory_format", &MemoryFormatType}, {"device", &DeviceType}, {"Size", SizeType}};
+  const std::pair<const char*, PyTypeObject*> types[] = {{"dtype", &DTypeType},
+                                                         {"layout", &LayoutType},
+                                                         {"memory_format", &MemoryFormatType},
+                                                         {"device", &DeviceType},
+                                                         {"Size", SizeType}};
   for (auto [name, type] : types)
     if (PyModule_AddObject(module, name, Py_NewRef(reinterpret_cast<PyObject*>(type))) < 0) return false;
-  return add_constants(module, &LayoutType, layout_names, 1) && add_constants(module, &MemoryFormatType, format_names, 4);
+  return add_constants(module, &LayoutType, layout_names, 1) &&
+         add_constants(module, &MemoryFormatType, format_names, 4);
 }
 
 }  // namespace rl

@@ -11,14 +11,22 @@ namespace rl {
 
 PyObject* element_to_python(DType dtype, const void* p) {
   switch (dtype) {
-    case RL_BOOL: return PyBool_FromLong(*static_cast<const uint8_t*>(p) != 0);
-    case RL_UINT8: return PyLong_FromLong(*static_cast<const uint8_t*>(p));
-    case RL_INT8: return PyLong_FromLong(*static_cast<const int8_t*>(p));
-    case RL_INT16: return PyLong_FromLong(*static_cast<const int16_t*>(p));
-    case RL_INT32: return PyLong_FromLong(*static_cast<const int32_t*>(p));
-    case RL_INT64: return PyLong_FromLongLong(*static_cast<const int64_t*>(p));
-    case RL_FLOAT32: return PyFloat_FromDouble(static_cast<double>(*static_cast<const float*>(p)));
-    case RL_FLOAT64: return PyFloat_FromDouble(*static_cast<const double*>(p));
+    case RL_BOOL:
+      return PyBool_FromLong(*static_cast<const uint8_t*>(p) != 0);
+    case RL_UINT8:
+      return PyLong_FromLong(*static_cast<const uint8_t*>(p));
+    case RL_INT8:
+      return PyLong_FromLong(*static_cast<const int8_t*>(p));
+    case RL_INT16:
+      return PyLong_FromLong(*static_cast<const int16_t*>(p));
+    case RL_INT32:
+      return PyLong_FromLong(*static_cast<const int32_t*>(p));
+    case RL_INT64:
+      return PyLong_FromLongLong(*static_cast<const int64_t*>(p));
+    case RL_FLOAT32:
+      return PyFloat_FromDouble(static_cast<double>(*static_cast<const float*>(p)));
+    case RL_FLOAT64:
+      return PyFloat_FromDouble(*static_cast<const double*>(p));
     case RL_COMPLEX64: {
       auto* c = static_cast<const float*>(p);
       return PyComplex_FromDoubles(static_cast<double>(c[0]), static_cast<double>(c[1]));
@@ -39,7 +47,8 @@ PyObject* element_to_python(DType dtype, const void* p) {
 
 PyObject* item_of(const Tensor* t) {
   RL_CHECK(!t->is_meta(), Runtime, "Tensor.item() cannot be called on meta tensors");
-  RL_CHECK(t->numel == 1, Runtime, "a Tensor with %lld elements cannot be converted to Scalar", static_cast<long long>(t->numel));
+  RL_CHECK(t->numel == 1, Runtime, "a Tensor with %lld elements cannot be converted to Scalar",
+           static_cast<long long>(t->numel));
   return element_to_python(t->dtype(), t->data());
 }
 
@@ -78,7 +87,8 @@ PyObject* py_item(PyObject* self, PyObject*) {
 // The dtype of a buffer's elements; false when there is none here.
 bool dtype_of_format(const Py_buffer& b, DType& d) {
   const char* f = b.format ? b.format : "B";
-  if (*f == '@' || *f == '=' || *f == '<') f++;
+  if (*f == '@' || *f == '=' || *f == '<')
+    f++;
   else if (*f == '>' || *f == '!') {
     if (b.itemsize > 1) return false;
     f++;
@@ -90,17 +100,36 @@ bool dtype_of_format(const Py_buffer& b, DType& d) {
   }
   if (f[0] == 0 || f[1] != 0) return false;
   switch (*f) {
-    case '?': d = RL_BOOL; return true;
-    case 'B': case 'c': d = RL_UINT8; return true;
-    case 'b': d = RL_INT8; return true;
-    case 'e': d = RL_FLOAT16; return true;
-    case 'f': d = RL_FLOAT32; return true;
-    case 'd': d = RL_FLOAT64; return true;
-    case 'h': d = RL_INT16; return true;
-    case 'i': case 'l': case 'q': case 'n':
+    case '?':
+      d = RL_BOOL;
+      return true;
+    case 'B':
+    case 'c':
+      d = RL_UINT8;
+      return true;
+    case 'b':
+      d = RL_INT8;
+      return true;
+    case 'e':
+      d = RL_FLOAT16;
+      return true;
+    case 'f':
+      d = RL_FLOAT32;
+      return true;
+    case 'd':
+      d = RL_FLOAT64;
+      return true;
+    case 'h':
+      d = RL_INT16;
+      return true;
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
       d = b.itemsize == 4 ? RL_INT32 : RL_INT64;
       return b.itemsize == 4 || b.itemsize == 8;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -135,7 +164,8 @@ TensorRef tensor_over_buffer(PyObject* object, bool writable, const char* what) 
   } guard{view};
   DType dtype;
   RL_CHECK(dtype_of_format(*view, dtype), Type,
-           "%s: can't convert elements of type '%s' (%zd bytes each); the supported types are: float64, float32, float16, complex64, "
+           "%s: can't convert elements of type '%s' (%zd bytes each); the supported types are: float64, float32, "
+           "float16, complex64, "
            "complex128, int64, int32, int16, int8, uint8, and bool",
            what, view->format ? view->format : "?", view->itemsize);
   Dims shape, strides;
@@ -143,15 +173,16 @@ TensorRef tensor_over_buffer(PyObject* object, bool writable, const char* what) 
   for (int i = 0; i < view->ndim; i++) {
     int64_t bytes = view->strides ? view->strides[i] : 0, n = view->shape[i];
     if (n <= 1) bytes = view->itemsize;
-    RL_CHECK(bytes % view->itemsize == 0, Value, "%s: strides of %lld bytes are no multiple of the element size %zd", what,
-             static_cast<long long>(bytes), view->itemsize);
+    RL_CHECK(bytes % view->itemsize == 0, Value, "%s: strides of %lld bytes are no multiple of the element size %zd",
+             what, static_cast<long long>(bytes), view->itemsize);
     shape.push(n);
     strides.push(bytes / view->itemsize);
     if (n > 1) (bytes < 0 ? low : high) += (n - 1) * bytes;
   }
   (void)writable;
-  Storage* s = storage_borrow(static_cast<char*>(view->buf) + low, static_cast<size_t>(high - low + (view->len ? view->itemsize : 0)),
-                              release_buffer, view, read_only);
+  Storage* s = storage_borrow(static_cast<char*>(view->buf) + low,
+                              static_cast<size_t>(high - low + (view->len ? view->itemsize : 0)), release_buffer, view,
+                              read_only);
   guard.view = nullptr;
   TensorRef t = over_storage(s, dtype, shape.n, shape.v, strides.v, static_cast<char*>(s->data) - low);
   release(s);
@@ -166,13 +197,14 @@ PyObject* py_over_buffer(PyObject*, PyObject* object) {
 
 struct Builder {
   Dims shape;
-  int dtype;            // wanted, or -1: found from the elements
+  int dtype;  // wanted, or -1: found from the elements
   bool found_any = false;
   DType found = RL_BOOL;
 
   static bool sequence(PyObject* o) {
     if (PyList_Check(o) || PyTuple_Check(o)) return true;
-    return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_tensor(o) && !PyObject_CheckBuffer(o);
+    return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_tensor(o) &&
+           !PyObject_CheckBuffer(o);
   }
   void see(DType d) {
     found = found_any ? promote(found, d) : d;
@@ -203,7 +235,10 @@ struct Builder {
           PyErr_Clear();
         }
       }
-      return see(v.tag == Tag::Bool ? RL_BOOL : v.tag == Tag::Int ? RL_INT64 : v.tag == Tag::Double ? default_dtype : complex_dtype(default_dtype));
+      return see(v.tag == Tag::Bool     ? RL_BOOL
+                 : v.tag == Tag::Int    ? RL_INT64
+                 : v.tag == Tag::Double ? default_dtype
+                                        : complex_dtype(default_dtype));
     }
     if (PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyUnicode_Check(o)) {
       TensorRef t = tensor_over_buffer(o, false, "tensor()");
@@ -212,7 +247,8 @@ struct Builder {
       return see(t->dtype());
     }
     if (!sequence(o)) {
-      if (PyUnicode_Check(o)) throw_error(ErrorKind::Type, "tensor(): can't make a tensor from a string ('%s')", PyUnicode_AsUTF8(o));
+      if (PyUnicode_Check(o))
+        throw_error(ErrorKind::Type, "tensor(): can't make a tensor from a string ('%s')", PyUnicode_AsUTF8(o));
       throw_error(ErrorKind::Runtime, "Could not infer dtype of %s", Py_TYPE(o)->tp_name);
     }
     PyObject* fast = PySequence_Fast(o, "tensor(): not a sequence");
@@ -238,20 +274,22 @@ struct Builder {
   }
   int final_dims = -1;
   void extend(int depth, int64_t n) {
-    RL_CHECK(final_dims < 0 || depth < final_dims, Type, "tensor(): not a number at depth %d, where other elements are numbers", depth);
+    RL_CHECK(final_dims < 0 || depth < final_dims, Type,
+             "tensor(): not a number at depth %d, where other elements are numbers", depth);
     if (depth == shape.n) {
       shape.push(n);
       return;
     }
-    RL_CHECK(shape[depth] == n, Value, "expected sequence of length %lld at dim %d (got %lld)", static_cast<long long>(shape[depth]), depth,
-             static_cast<long long>(n));
+    RL_CHECK(shape[depth] == n, Value, "expected sequence of length %lld at dim %d (got %lld)",
+             static_cast<long long>(shape[depth]), depth, static_cast<long long>(n));
   }
   void close(int depth) {
     if (final_dims < 0) {
       final_dims = depth;
       return;
     }
-    RL_CHECK(final_dims == depth, Type, "tensor(): the elements are nested unequally deep; expected numbers at depth %d, got one at %d",
+    RL_CHECK(final_dims == depth, Type,
+             "tensor(): the elements are nested unequally deep; expected numbers at depth %d, got one at %d",
              final_dims, depth);
   }
   // Second walk: store.
@@ -260,28 +298,34 @@ struct Builder {
   DType target;
   void put(PyObject* o, const Value& v) {
     switch (target) {
-      case RL_FLOAT32: *reinterpret_cast<float*>(at) = static_cast<float>(v.as_double()); break;
-      case RL_FLOAT64: *reinterpret_cast<double*>(at) = v.as_double(); break;
+      case RL_FLOAT32:
+        *reinterpret_cast<float*>(at) = static_cast<float>(v.as_double());
+        break;
+      case RL_FLOAT64:
+        *reinterpret_cast<double*>(at) = v.as_double();
+        break;
       case RL_INT64:
         RL_CHECK(v.tag != Tag::Complex, Runtime, "value cannot be converted to type int64 without overflow");
         if (v.tag == Tag::Double) goto general;
         *reinterpret_cast<int64_t*>(at) = v.as_int();
         break;
       default:
-      general: {
-        if (is_integral(target)) {
-          static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
-          static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854774784.0};
-          double x = v.as_double();
-          RL_CHECK(v.tag != Tag::Complex && x >= low[target] && x <= high[target], Runtime,
+      general:
+        {
+          if (is_integral(target)) {
+            static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
+            static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854774784.0};
+            double x = v.as_double();
+            RL_CHECK(v.tag != Tag::Complex && x >= low[target] && x <= high[target], Runtime,
+                     "value cannot be converted to type %s without overflow: %s", dtype_name(target),
+                     text_of(o).c_str());
+          }
+          RL_CHECK(v.tag != Tag::Complex || is_complex(target) || target == RL_BOOL, Runtime,
                    "value cannot be converted to type %s without overflow: %s", dtype_name(target), text_of(o).c_str());
+          ScalarTensor s(v);
+          rl_tensor to = {at, nullptr, nullptr, 0, static_cast<uint8_t>(target), 0, {0, 0}};
+          check(rl_copy(&s.desc, &to));
         }
-        RL_CHECK(v.tag != Tag::Complex || is_complex(target) || target == RL_BOOL, Runtime,
-                 "value cannot be converted to type %s without overflow: %s", dtype_name(target), text_of(o).c_str());
-        ScalarTensor s(v);
-        rl_tensor to = {at, nullptr, nullptr, 0, static_cast<uint8_t>(target), 0, {0, 0}};
-        check(rl_copy(&s.desc, &to));
-      }
     }
     at += size;
   }
@@ -325,7 +369,8 @@ Dims dims_from(PyObject* tuple, const char* what) {
   Dims d;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
     int64_t n;
-    RL_CHECK(int_from(PyTuple_GET_ITEM(tuple, i), n), Type, "%s: sizes must be ints, got %s", what, Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name);
+    RL_CHECK(int_from(PyTuple_GET_ITEM(tuple, i), n), Type, "%s: sizes must be ints, got %s", what,
+             Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name);
     d.push(n);
   }
   return d;
@@ -334,17 +379,21 @@ Dims dims_from(PyObject* tuple, const char* what) {
 // A tensor over a storage, with the geometry checked against its size.
 TensorRef over_checked(Storage* s, DType dtype, int64_t offset, PyObject* size, PyObject* stride) {
   Dims shape = dims_from(size, "set_"), strides = dims_from(stride, "set_");
-  RL_CHECK(shape.n == strides.n, Runtime, "set_: mismatch in length of strides and shape: %d and %d", strides.n, shape.n);
+  RL_CHECK(shape.n == strides.n, Runtime, "set_: mismatch in length of strides and shape: %d and %d", strides.n,
+           shape.n);
   RL_CHECK(offset >= 0, Runtime, "set_: Tensor: invalid storage offset %lld", static_cast<long long>(offset));
   int64_t n = count_elements(shape.n, shape.v), last = offset;
   for (int i = 0; i < shape.n && n > 0; i++) {
     int64_t step;
-    RL_CHECK(strides[i] >= 0, Runtime, "set_: strides must not be negative, got %s", shape_text(strides.n, strides.v).c_str());
-    RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(last, step, &last), Runtime, "set_: sizes and strides overflow");
+    RL_CHECK(strides[i] >= 0, Runtime, "set_: strides must not be negative, got %s",
+             shape_text(strides.n, strides.v).c_str());
+    RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(last, step, &last),
+             Runtime, "set_: sizes and strides overflow");
   }
   RL_CHECK(n == 0 || static_cast<uint64_t>(last) < s->nbytes / static_cast<uint64_t>(itemsize(dtype)), Runtime,
-           "set_: sizes %s, strides %s and offset %lld of %s need element %lld; the storage has %zu bytes", shape_text(shape.n, shape.v).c_str(),
-           shape_text(strides.n, strides.v).c_str(), static_cast<long long>(offset), dtype_name(dtype), static_cast<long long>(last), s->nbytes);
+           "set_: sizes %s, strides %s and offset %lld of %s need element %lld; the storage has %zu bytes",
+           shape_text(shape.n, shape.v).c_str(), shape_text(strides.n, strides.v).c_str(),
+           static_cast<long long>(offset), dtype_name(dtype), static_cast<long long>(last), s->nbytes);
   return over_storage(s, dtype, shape.n, shape.v, strides.v, static_cast<char*>(s->data) + offset * itemsize(dtype));
 }
 
@@ -364,11 +413,13 @@ PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"source", "storage_offset", "size", "stride", nullptr};
   PyObject *source = Py_None, *size = Py_None, *stride = Py_None;
   long long offset = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OLOO", const_cast<char**>(keys), &source, &offset, &size, &stride)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OLOO", const_cast<char**>(keys), &source, &offset, &size, &stride))
+    return nullptr;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     RL_CHECK(!t->requires_grad || !thread_state.grad_mode || t->grad_fn, Runtime,
-             "a leaf Variable that requires grad is being used in an in-place operation: set_ (shape %s)", shape_text(t).c_str());
+             "a leaf Variable that requires grad is being used in an in-place operation: set_ (shape %s)",
+             shape_text(t).c_str());
     if (source == Py_None) {
       int64_t zero = 0;
       take_over(t, empty(t->dtype(), 1, &zero, t->device()).get());
@@ -376,7 +427,8 @@ PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     if (is_tensor(source)) {
       Tensor* from = tensor_of(source);
-      RL_CHECK(from->dtype() == t->dtype(), Runtime, "set_: Could not set tensor of type %s to a tensor of type %s", dtype_name(from->dtype()), dtype_name(t->dtype()));
+      RL_CHECK(from->dtype() == t->dtype(), Runtime, "set_: Could not set tensor of type %s to a tensor of type %s",
+               dtype_name(from->dtype()), dtype_name(t->dtype()));
       if (size == Py_None) {
         take_over(t, from);
         return Py_NewRef(self);
@@ -448,7 +500,8 @@ PyObject* py_resize(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
     }
     Py_DECREF(sizes);
     int64_t count = count_elements(shape.n, shape.v), bytes;
-    RL_CHECK(!__builtin_mul_overflow(count, itemsize(t->dtype()), &bytes), Runtime, "resize_: the size %s overflows", shape_text(shape.n, shape.v).c_str());
+    RL_CHECK(!__builtin_mul_overflow(count, itemsize(t->dtype()), &bytes), Runtime, "resize_: the size %s overflows",
+             shape_text(shape.n, shape.v).c_str());
     size_t offset = static_cast<size_t>(t->data() - static_cast<char*>(t->storage->data));
     if (count && offset + static_cast<size_t>(bytes) > t->storage->nbytes) {
       storage_resize(t->storage, offset + static_cast<size_t>(bytes));
@@ -476,7 +529,8 @@ TensorRef tensor_from_data(PyObject* data, int dtype, bool copy) {
     if (PyObject_CheckBuffer(data) && !PyBytes_Check(data)) {
       source = tensor_over_buffer(data, false, "tensor()");
       if (source->storage->read_only) copy = true;
-    } else if (has_attribute(data, "__dlpack__") || has_attribute(data, "__array__") || has_attribute(data, "__array_interface__")) {
+    } else if (has_attribute(data, "__dlpack__") || has_attribute(data, "__array__") ||
+               has_attribute(data, "__array_interface__")) {
       PyObject* module = PyImport_ImportModule("rushlight._interop");
       PyObject* r = module ? PyObject_CallMethod(module, "import_array", "O", data) : nullptr;
       Py_XDECREF(module);
@@ -511,10 +565,12 @@ PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   PyObject *data, *dtype = Py_None, *device = Py_None;
   int requires_grad = 0, pin = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpp", const_cast<char**>(keys), &data, &dtype, &device, &requires_grad, &pin))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpp", const_cast<char**>(keys), &data, &dtype, &device,
+                                   &requires_grad, &pin))
     return nullptr;
   return guarded([&]() -> PyObject* {
-    RL_CHECK(dtype == Py_None || is_dtype(dtype), Type, "tensor(): argument 'dtype' must be rushlight.dtype, not %s", Py_TYPE(dtype)->tp_name);
+    RL_CHECK(dtype == Py_None || is_dtype(dtype), Type, "tensor(): argument 'dtype' must be rushlight.dtype, not %s",
+             Py_TYPE(dtype)->tp_name);
     TensorRef t = tensor_from_data(data, dtype == Py_None ? -1 : dtype_of(dtype), true);
     if (device != Py_None && device_from_object(device) != t->device()) {
       RL_CHECK(device_from_object(device) == Device::Meta, Runtime, "tensor(): a meta tensor has no data to copy");
@@ -522,7 +578,8 @@ PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     if (requires_grad) {
       RL_CHECK(is_differentiable(t->dtype()), Runtime,
-               "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(t->dtype()));
+               "Only Tensors of floating point and complex dtype can require gradients, got %s",
+               dtype_name(t->dtype()));
       t->requires_grad = true;
     }
     return t.take()->object();
@@ -533,12 +590,14 @@ PyObject* py_from_data(PyObject*, PyObject* args) {
   PyObject *data, *dtype;
   int copy;
   if (!PyArg_ParseTuple(args, "OOp", &data, &dtype, &copy)) return nullptr;
-  return guarded([&] { return tensor_from_data(data, dtype == Py_None ? -1 : dtype_of(dtype), copy).take()->object(); });
+  return guarded(
+      [&] { return tensor_from_data(data, dtype == Py_None ? -1 : dtype_of(dtype), copy).take()->object(); });
 }
 
 PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
   if (!is_dtype(o) || !is_float(dtype_of(o))) {
-    PyErr_Format(PyExc_TypeError, "set_default_dtype(): only floating-point types are supported as the default type, got %R", o);
+    PyErr_Format(PyExc_TypeError,
+                 "set_default_dtype(): only floating-point types are supported as the default type, got %R", o);
     return nullptr;
   }
   default_dtype = dtype_of(o);
@@ -563,8 +622,11 @@ PyObject* py_result_type(PyObject*, PyObject* args) {
     Value v[2];
     PyObject* objects[2] = {a, b};
     for (int i = 0; i < 2; i++) {
-      if (is_tensor(objects[i])) v[i] = Value::of(tensor_of(objects[i]));
-      else RL_CHECK(scalar_from(objects[i], v[i]), Type, "result_type(): argument %d must be a Tensor or a number, not %s", i + 1, Py_TYPE(objects[i])->tp_name);
+      if (is_tensor(objects[i]))
+        v[i] = Value::of(tensor_of(objects[i]));
+      else
+        RL_CHECK(scalar_from(objects[i], v[i]), Type, "result_type(): argument %d must be a Tensor or a number, not %s",
+                 i + 1, Py_TYPE(objects[i])->tp_name);
     }
     return dtype_object(result_type(v, 2));
   });
@@ -587,9 +649,10 @@ PyObject* py_cpu_level(PyObject*, PyObject*) { return PyUnicode_FromString(rl_cp
 PyObject* py_memory_stats(PyObject*, PyObject*) {
   rl_memory_stats s;
   rl_memory_get_stats(&s);
-  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes", s.allocated_bytes, "allocated_blocks", s.allocated_blocks,
-                       "peak_allocated_bytes", s.peak_allocated_bytes, "reserved_bytes", s.reserved_bytes, "cached_blocks", s.cached_blocks,
-                       "allocations", s.allocations, "cache_hits", s.cache_hits);
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes", s.allocated_bytes, "allocated_blocks",
+                       s.allocated_blocks, "peak_allocated_bytes", s.peak_allocated_bytes, "reserved_bytes",
+                       s.reserved_bytes, "cached_blocks", s.cached_blocks, "allocations", s.allocations, "cache_hits",
+                       s.cache_hits);
 }
 PyObject* py_empty_cache(PyObject*, PyObject*) {
   rl_memory_empty_cache();
@@ -632,14 +695,18 @@ PyObject* py_set_mode_depth(PyObject*, PyObject* to) {
 PyObject* py_from_storage(PyObject*, PyObject* args) {
   PyObject *storage, *dtype, *size, *stride;
   long long offset;
-  if (!PyArg_ParseTuple(args, "OO!LO!O!", &storage, &DTypeType, &dtype, &offset, &PyTuple_Type, &size, &PyTuple_Type, &stride)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OO!LO!O!", &storage, &DTypeType, &dtype, &offset, &PyTuple_Type, &size, &PyTuple_Type,
+                        &stride))
+    return nullptr;
   return guarded([&]() -> PyObject* {
     Storage* s = storage_from_object(storage);
     RL_CHECK(s, Type, "_from_storage: expected UntypedStorage, got %s", Py_TYPE(storage)->tp_name);
     return over_checked(s, dtype_of(dtype), offset, size, stride).take()->object();
   });
 }
-PyObject* py_is_writable(PyObject*, PyObject* o) { return PyBool_FromLong(is_tensor(o) && !tensor_of(o)->storage->read_only); }
+PyObject* py_is_writable(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && !tensor_of(o)->storage->read_only);
+}
 PyObject* py_swap_default_device(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Device old = default_device;
@@ -686,7 +753,8 @@ PyMethodDef data_methods[] = {
     {"_over_buffer", py_over_buffer, METH_O, nullptr},
     {"_from_data", py_from_data, METH_VARARGS, nullptr},
     {"set_default_dtype", py_set_default_dtype, METH_O, "The floating point dtype of tensors made from Python floats."},
-    {"get_default_dtype", py_get_default_dtype, METH_NOARGS, "The floating point dtype of tensors made from Python floats."},
+    {"get_default_dtype", py_get_default_dtype, METH_NOARGS,
+     "The floating point dtype of tensors made from Python floats."},
     {"promote_types", py_promote_types, METH_VARARGS, "The smallest dtype that both convert to."},
     {"can_cast", py_can_cast, METH_VARARGS, "Whether the first dtype converts to the second by PyTorch's rules."},
     {"result_type", py_result_type, METH_VARARGS, "The dtype an arithmetic operation on these two would have."},
@@ -704,14 +772,17 @@ PyMethodDef data_methods[] = {
     {"_set_mode_depth", py_set_mode_depth, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef exchange_methods[] = {{"tolist", py_tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
-                                  {"item", py_item, METH_NOARGS, "The only element as a Python number."},
-    {"set_", as_method(py_set), METH_VARARGS | METH_KEYWORDS, "Makes the tensor show other memory: of a tensor, or of a storage with offset, size and stride."},
+PyMethodDef exchange_methods[] = {
+    {"tolist", py_tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
+    {"item", py_item, METH_NOARGS, "The only element as a Python number."},
+    {"set_", as_method(py_set), METH_VARARGS | METH_KEYWORDS,
+     "Makes the tensor show other memory: of a tensor, or of a storage with offset, size and stride."},
     {"resize_", as_method(py_resize), METH_FASTCALL | METH_KEYWORDS, "Changes the shape in place; what fits is kept."},
-                                  {nullptr, nullptr, 0, nullptr}};
+    {nullptr, nullptr, 0, nullptr}};
 
 bool data_init(PyObject* module) {
-  return PyModule_AddFunctions(module, data_methods) == 0 && PyModule_AddObject(module, "inf", PyFloat_FromDouble(HUGE_VAL)) == 0 &&
+  return PyModule_AddFunctions(module, data_methods) == 0 &&
+         PyModule_AddObject(module, "inf", PyFloat_FromDouble(HUGE_VAL)) == 0 &&
          PyModule_AddObject(module, "nan", PyFloat_FromDouble(NAN)) == 0;
 }
 

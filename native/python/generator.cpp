@@ -11,8 +11,7 @@ namespace rl {
 namespace {
 
 struct GeneratorObject {
-  PyObject_HEAD
-  rl_generator* generator;
+  PyObject_HEAD rl_generator* generator;
   bool owned;
 };
 
@@ -36,7 +35,8 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* device = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(keys), &device)) return nullptr;
   return guarded([&]() -> PyObject* {
-    RL_CHECK(device == Py_None || device_from_object(device) == Device::CPU, Runtime, "Generator(): only the cpu device has a generator");
+    RL_CHECK(device == Py_None || device_from_object(device) == Device::CPU, Runtime,
+             "Generator(): only the cpu device has a generator");
     rl_generator* g = rl_generator_create(RL_GENERATOR_DEFAULT_SEED);
     RL_CHECK(g, Memory, "%s", rl_last_error());
     return wrap(g, true);
@@ -62,11 +62,13 @@ PyObject* manual_seed(PyObject* self, PyObject* seed) {
       if (PyErr_Occurred()) {
         PyErr_Clear();
         Py_DECREF(number);
-        throw_error(ErrorKind::Runtime, "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
+        throw_error(ErrorKind::Runtime,
+                    "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
       }
     }
     Py_DECREF(number);
-    RL_CHECK(overflow >= 0, Runtime, "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
+    RL_CHECK(overflow >= 0, Runtime,
+             "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
     rl_generator_set_seed(of(self), s);
     return Py_NewRef(self);
   });
@@ -78,7 +80,9 @@ PyObject* seed(PyObject* self, PyObject*) {
     return PyLong_FromUnsignedLongLong(s);
   });
 }
-PyObject* initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(rl_generator_initial_seed(of(self))); }
+PyObject* initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(rl_generator_initial_seed(of(self)));
+}
 PyObject* get_state(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     int64_t n = RL_GENERATOR_STATE_BYTES;
@@ -92,7 +96,8 @@ PyObject* set_state(PyObject* self, PyObject* state) {
     RL_CHECK(is_tensor(state), Type, "set_state(): expected a ByteTensor, got %s", Py_TYPE(state)->tp_name);
     Tensor* t = tensor_of(state);
     RL_CHECK(t->dtype() == RL_UINT8, Type, "RNG state must be a torch.ByteTensor, got %s", dtype_name(t->dtype()));
-    RL_CHECK(t->numel == RL_GENERATOR_STATE_BYTES, Runtime, "set_state(): RNG state is wrong size; expected %d bytes, got %lld", RL_GENERATOR_STATE_BYTES,
+    RL_CHECK(t->numel == RL_GENERATOR_STATE_BYTES, Runtime,
+             "set_state(): RNG state is wrong size; expected %d bytes, got %lld", RL_GENERATOR_STATE_BYTES,
              static_cast<long long>(t->numel));
     TensorRef dense = contiguous(t);
     check(rl_generator_set_state(of(self), dense->data(), RL_GENERATOR_STATE_BYTES));
@@ -107,7 +112,10 @@ PyObject* clone_state(PyObject* self, PyObject*) {
   });
 }
 PyObject* get_device(PyObject*, void*) { return device_object(Device::CPU); }
-PyObject* representation(PyObject* self) { return PyUnicode_FromFormat("<rushlight.Generator of seed %llu>", static_cast<unsigned long long>(rl_generator_initial_seed(of(self)))); }
+PyObject* representation(PyObject* self) {
+  return PyUnicode_FromFormat("<rushlight.Generator of seed %llu>",
+                              static_cast<unsigned long long>(rl_generator_initial_seed(of(self))));
+}
 PyObject* set_state_pickled(PyObject* self, PyObject* state) { return set_state(self, state); }
 PyObject* reduce(PyObject* self, PyObject*) {
   PyObject* state = get_state(self, nullptr);
@@ -124,7 +132,8 @@ PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "Starts the sequen
                          {"__setstate__", set_state_pickled, METH_O, nullptr},
                          {"__reduce__", reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getset[] = {{"device", get_device, nullptr, "The CPU.", nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getset[] = {{"device", get_device, nullptr, "The CPU.", nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)},
                        {Py_tp_methods, methods},
@@ -137,13 +146,16 @@ PyType_Spec spec = {"rushlight.Generator", sizeof(GeneratorObject), 0, Py_TPFLAG
 
 rl_generator* generator_of(const Value& v) {
   if (v.is_none()) return nullptr;
-  RL_CHECK(v.tag == Tag::Object && Py_TYPE(v.object) == GeneratorType, Type, "expected a Generator, got %s", Py_TYPE(v.object)->tp_name);
+  RL_CHECK(v.tag == Tag::Object && Py_TYPE(v.object) == GeneratorType, Type, "expected a Generator, got %s",
+           Py_TYPE(v.object)->tp_name);
   return of(v.object);
 }
 
 bool generator_init(PyObject* module) {
   GeneratorType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (!GeneratorType || PyModule_AddObject(module, "Generator", Py_NewRef(reinterpret_cast<PyObject*>(GeneratorType))) < 0) return false;
+  if (!GeneratorType ||
+      PyModule_AddObject(module, "Generator", Py_NewRef(reinterpret_cast<PyObject*>(GeneratorType))) < 0)
+    return false;
   PyObject* standard = wrap(rl_default_generator(), false);
   return standard && PyModule_AddObject(module, "default_generator", standard) == 0;
 }

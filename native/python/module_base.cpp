@@ -1,5 +1,6 @@
-// _ModuleBase: what nn.Module inherits for speed. Attribute access finds parameters, submodules and buffers without a Python
-// frame, and a call without hooks goes straight to forward. The contract is spelled out in rushlight/nn/modules/_base.py.
+// _ModuleBase: what nn.Module inherits for speed. Attribute access finds parameters, submodules and buffers without a
+// Python frame, and a call without hooks goes straight to forward. The contract is spelled out in
+// rushlight/nn/modules/_base.py.
 #include "python.h"
 
 #include <structmember.h>
@@ -9,8 +10,7 @@ namespace rl {
 namespace {
 
 struct ModuleObject {
-  PyObject_HEAD
-  PyObject* dict;
+  PyObject_HEAD PyObject* dict;
   PyObject* weak_references;
   // A field that is neither dict nor weak references makes this type the layout base of every subclass, also of
   // class Net(Mixin, Module): only then does `dict` above stay where this file reads it.
@@ -92,8 +92,8 @@ bool any_hooks(PyObject* self) {
   PyErr_Restore(type, error, trace);
 }
 
-// The plain function that is `forward` of a class, borrowed, or nullptr when it is something else. Remembered by class and
-// version tag, which changes when the class or a base is modified.
+// The plain function that is `forward` of a class, borrowed, or nullptr when it is something else. Remembered by class
+// and version tag, which changes when the class or a base is modified.
 PyObject* forward_function(PyTypeObject* type) {
   struct Entry {
     PyTypeObject* type;
@@ -178,8 +178,8 @@ PyType_Slot slots[] = {{Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                        {Py_tp_getset, getset},
                        {Py_tp_members, members},
                        {0, nullptr}};
-PyType_Spec spec = {"rushlight._C._ModuleBase", sizeof(ModuleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                    slots};
+PyType_Spec spec = {"rushlight._C._ModuleBase", sizeof(ModuleObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
 PyObject* set_hook_dicts(PyObject*, PyObject* dicts) {
   if (!PyTuple_Check(dicts) || PyTuple_GET_SIZE(dicts) != 4) {

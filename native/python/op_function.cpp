@@ -1,5 +1,5 @@
-// The two Python types over an overload set (a function, and a method descriptor of Tensor), and what a call of one does:
-// parse, overrides, run, results.
+// The two Python types over an overload set (a function, and a method descriptor of Tensor), and what a call of one
+// does: parse, overrides, run, results.
 #include "../autograd/autograd.h"
 #include "python.h"
 
@@ -10,8 +10,7 @@ namespace rl {
 namespace {
 
 struct OpObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const OpGroup* group;
   bool inplace;
   bool method;
@@ -38,15 +37,24 @@ PyTypeObject* return_type(const Op& op) {
 
 PyObject* value_to_python(const Value& v) {
   switch (v.tag) {
-    case Tag::None: Py_RETURN_NONE;
-    case Tag::Tensor: return Py_NewRef(v.tensor->object());
-    case Tag::Int: return PyLong_FromLongLong(v.integer);
-    case Tag::Double: return PyFloat_FromDouble(v.real);
-    case Tag::Bool: return PyBool_FromLong(v.integer != 0);
-    case Tag::Complex: return PyComplex_FromDoubles(v.complex.re, v.complex.im);
-    case Tag::DType: return dtype_object(v.dtype);
-    case Tag::Object: return Py_NewRef(v.object);
-    case Tag::Text: return PyUnicode_FromString(v.text);
+    case Tag::None:
+      Py_RETURN_NONE;
+    case Tag::Tensor:
+      return Py_NewRef(v.tensor->object());
+    case Tag::Int:
+      return PyLong_FromLongLong(v.integer);
+    case Tag::Double:
+      return PyFloat_FromDouble(v.real);
+    case Tag::Bool:
+      return PyBool_FromLong(v.integer != 0);
+    case Tag::Complex:
+      return PyComplex_FromDoubles(v.complex.re, v.complex.im);
+    case Tag::DType:
+      return dtype_object(v.dtype);
+    case Tag::Object:
+      return Py_NewRef(v.object);
+    case Tag::Text:
+      return PyUnicode_FromString(v.text);
     case Tag::IntList: {
       PyObject* t = PyTuple_New(v.size);
       for (uint32_t i = 0; t && i < v.size; i++) PyTuple_SET_ITEM(t, i, PyLong_FromLongLong(v.ints[i]));
@@ -85,8 +93,10 @@ PyObject* result_to_python(const Op& op, Value* results) {
   for (int i = 0; i < op.result_count; i++) {
     PyObject* o = results[i].tag == Tag::Tensor ? results[i].tensor->object() : value_to_python(results[i]);
     if (results[i].tag != Tag::Tensor) release_results(results + i, 1);
-    if (named) PyStructSequence_SET_ITEM(tuple, i, o);
-    else PyTuple_SET_ITEM(tuple, i, o);
+    if (named)
+      PyStructSequence_SET_ITEM(tuple, i, o);
+    else
+      PyTuple_SET_ITEM(tuple, i, o);
   }
   return tuple;
 }
@@ -126,8 +136,10 @@ void run_python(Call& call) {
   for (int i = 0; i < n; i++) Py_DECREF(args[i]);
   if (!result) throw PythonError();
   if (op.result_count == 1) {
-    if (is_tensor(result)) call.set(0, TensorRef::own(tensor_of(result)));
-    else call.results[0] = Value::of_object(result);
+    if (is_tensor(result))
+      call.set(0, TensorRef::own(tensor_of(result)));
+    else
+      call.results[0] = Value::of_object(result);
     return;
   }
   if (!PyTuple_Check(result) || PyTuple_GET_SIZE(result) != op.result_count) {
@@ -136,8 +148,10 @@ void run_python(Call& call) {
   }
   for (int i = 0; i < op.result_count; i++) {
     PyObject* item = PyTuple_GET_ITEM(result, i);
-    if (is_tensor(item)) call.set(i, TensorRef::share(tensor_of(item)));
-    else call.results[i] = Value::of_object(Py_NewRef(item));
+    if (is_tensor(item))
+      call.set(i, TensorRef::share(tensor_of(item)));
+    else
+      call.results[i] = Value::of_object(Py_NewRef(item));
   }
   Py_DECREF(result);
 }
@@ -178,7 +192,8 @@ namespace {
 [[gnu::noinline]] PyObject* no_match(const OpGroup& group, bool inplace, const std::string& problem) {
   std::string name = std::string(group.name) + (inplace ? "_" : "");
   if (group.count == 1) {
-    PyErr_Format(PyExc_TypeError, "%s(): %s; expected %s", name.c_str(), problem.c_str(), op_table[group.members[0]].schema);
+    PyErr_Format(PyExc_TypeError, "%s(): %s; expected %s", name.c_str(), problem.c_str(),
+                 op_table[group.members[0]].schema);
     return nullptr;
   }
   std::string text = name + "(): the arguments fit none of its signatures:";
@@ -206,8 +221,8 @@ inline PyObject* run_parsed(const Op& op, Frame& f, bool inplace) {
 
 }  // namespace
 
-PyObject* call_group(const OpGroup& group, bool inplace, PyObject* callable, PyObject* self, PyObject* const* args, Py_ssize_t count,
-                     PyObject* names) {
+PyObject* call_group(const OpGroup& group, bool inplace, PyObject* callable, PyObject* self, PyObject* const* args,
+                     Py_ssize_t count, PyObject* names) {
   try {
     Frame f;
     std::string problem;
@@ -281,7 +296,8 @@ PyObject* op_signature(PyObject* self, void*) {
   auto* o = reinterpret_cast<OpObject*>(self);
   PyObject* module = PyImport_ImportModule("rushlight.ops._lookup");
   if (!module) return nullptr;
-  PyObject* r = PyObject_CallMethod(module, "signature", "ss", op_table[o->group->members[0]].schema, o->method ? "method" : "function");
+  PyObject* r = PyObject_CallMethod(module, "signature", "ss", op_table[o->group->members[0]].schema,
+                                    o->method ? "method" : "function");
   Py_DECREF(module);
   return r;
 }
@@ -400,7 +416,9 @@ bool functions_init(PyObject* module) {
     const PublicMethod& m = public_methods[i];
     PyObject* o = new_op_object(true, &op_groups[m.group], m.inplace, m.name, "");
     if (!o) return false;
-    if (PyDict_GetItemString(TensorType.tp_dict, m.name) == nullptr && PyDict_SetItemString(TensorType.tp_dict, m.name, o) < 0) return false;
+    if (PyDict_GetItemString(TensorType.tp_dict, m.name) == nullptr &&
+        PyDict_SetItemString(TensorType.tp_dict, m.name, o) < 0)
+      return false;
     Py_DECREF(o);
   }
   PyType_Modified(&TensorType);

@@ -57,8 +57,8 @@ int classify_slow(PyTypeObject* type) {
     int kind;
   };
   static Entry cache[64];
-  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyTuple_Type || type == &PyList_Type ||
-      type == Py_TYPE(Py_None) || type == &PyUnicode_Type)
+  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyTuple_Type ||
+      type == &PyList_Type || type == Py_TYPE(Py_None) || type == &PyUnicode_Type)
     return kNotTensor;
   Entry& e = cache[(reinterpret_cast<uintptr_t>(type) >> 4) & 63];
   if (e.type == type && e.version && e.version == type->tp_version_tag) return e.kind;
@@ -80,11 +80,14 @@ namespace {
 
 bool is_numpy_number(PyTypeObject* type) {
   for (PyTypeObject* t = type; t; t = t->tp_base)
-    if (!std::strncmp(t->tp_name, "numpy.", 6)) return !std::strcmp(t->tp_name, "numpy.generic") || is_numpy_number(t->tp_base ? t->tp_base : &PyBaseObject_Type);
+    if (!std::strncmp(t->tp_name, "numpy.", 6))
+      return !std::strcmp(t->tp_name, "numpy.generic") || is_numpy_number(t->tp_base ? t->tp_base : &PyBaseObject_Type);
   return false;
 }
 
-bool overflow_error() { throw_error(ErrorKind::Runtime, "Overflow when unpacking long: the number does not fit into 64 bits"); }
+bool overflow_error() {
+  throw_error(ErrorKind::Runtime, "Overflow when unpacking long: the number does not fit into 64 bits");
+}
 
 }  // namespace
 
@@ -219,10 +222,14 @@ bool tensor_list(PyObject* o, bool none_allowed, Frame& f, Value& v) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
     int kind = classify(item);
     if (RL_UNLIKELY(kind & kHasOverride)) f.override_seen = true;
-    if (kind & kIsTensor) p[i] = tensor_of(item);
-    else if (item == Py_None && none_allowed) p[i] = nullptr;
-    else if (kind & kHasOverride) p[i] = nullptr;
-    else return false;
+    if (kind & kIsTensor)
+      p[i] = tensor_of(item);
+    else if (item == Py_None && none_allowed)
+      p[i] = nullptr;
+    else if (kind & kHasOverride)
+      p[i] = nullptr;
+    else
+      return false;
   }
   v = Value::of_tensors(p, static_cast<size_t>(n));
   return true;
@@ -252,7 +259,8 @@ inline bool convert(const Argument& a, PyObject* o, Frame& f, Value& v) {
     return a.optional || a.kind == Kind::Object;
   }
   switch (a.kind) {
-    case Kind::Scalar: return scalar_from(o, v) || number_from_tensor(o, v);
+    case Kind::Scalar:
+      return scalar_from(o, v) || number_from_tensor(o, v);
     case Kind::Int: {
       if (PyBool_Check(o)) return false;
       int64_t i;
@@ -286,18 +294,25 @@ inline bool convert(const Argument& a, PyObject* o, Frame& f, Value& v) {
       v = Value::of_ints(p, n);
       return true;
     }
-    case Kind::FloatList: return double_list(o, f, v);
-    case Kind::TensorList: return tensor_list(o, a.optional, f, v);
+    case Kind::FloatList:
+      return double_list(o, f, v);
+    case Kind::TensorList:
+      return tensor_list(o, a.optional, f, v);
     case Kind::DType:
       if (is_dtype(o)) {
         v = Value::of(dtype_of(o));
         return true;
       }
-      if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) v = Value::of(RL_FLOAT64);
-      else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) v = Value::of(RL_BOOL);
-      else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) v = Value::of(RL_INT64);
-      else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) v = Value::of(RL_COMPLEX128);
-      else return false;
+      if (o == reinterpret_cast<PyObject*>(&PyFloat_Type))
+        v = Value::of(RL_FLOAT64);
+      else if (o == reinterpret_cast<PyObject*>(&PyBool_Type))
+        v = Value::of(RL_BOOL);
+      else if (o == reinterpret_cast<PyObject*>(&PyLong_Type))
+        v = Value::of(RL_INT64);
+      else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type))
+        v = Value::of(RL_COMPLEX128);
+      else
+        return false;
       return true;
     case Kind::Device:
       if (Py_TYPE(o) != &DeviceType && !PyUnicode_Check(o) && !PyLong_Check(o)) return false;
@@ -315,28 +330,46 @@ inline bool convert(const Argument& a, PyObject* o, Frame& f, Value& v) {
       if (!PyUnicode_Check(o)) return false;
       v = Value::of_object(o);
       return true;
-    default: v = Value::of_object(o); return true;
+    default:
+      v = Value::of_object(o);
+      return true;
   }
 }
 
 const char* kind_text(const Argument& a) {
   switch (a.kind) {
-    case Kind::Tensor: return "Tensor";
-    case Kind::TensorOrScalar: return "Tensor or Number";
-    case Kind::TensorList: return "tuple of Tensors";
-    case Kind::Scalar: return "Number";
-    case Kind::Int: return "int";
-    case Kind::Float: return "float";
-    case Kind::Bool: return "bool";
-    case Kind::IntList: return "tuple of ints";
-    case Kind::FloatList: return "tuple of floats";
-    case Kind::Str: return "str";
-    case Kind::DType: return "rushlight.dtype";
-    case Kind::Device: return "rushlight.device";
-    case Kind::Generator: return "rushlight.Generator";
-    case Kind::Layout: return "rushlight.layout";
-    case Kind::MemoryFormat: return "rushlight.memory_format";
-    case Kind::Object: return "object";
+    case Kind::Tensor:
+      return "Tensor";
+    case Kind::TensorOrScalar:
+      return "Tensor or Number";
+    case Kind::TensorList:
+      return "tuple of Tensors";
+    case Kind::Scalar:
+      return "Number";
+    case Kind::Int:
+      return "int";
+    case Kind::Float:
+      return "float";
+    case Kind::Bool:
+      return "bool";
+    case Kind::IntList:
+      return "tuple of ints";
+    case Kind::FloatList:
+      return "tuple of floats";
+    case Kind::Str:
+      return "str";
+    case Kind::DType:
+      return "rushlight.dtype";
+    case Kind::Device:
+      return "rushlight.device";
+    case Kind::Generator:
+      return "rushlight.Generator";
+    case Kind::Layout:
+      return "rushlight.layout";
+    case Kind::MemoryFormat:
+      return "rushlight.memory_format";
+    case Kind::Object:
+      return "object";
   }
   return "object";
 }
@@ -363,7 +396,8 @@ int find_argument(const Op& op, PyObject* name) {
   for (int pass = 0; pass < 2; pass++) {
     for (int i = 0; i < op.argument_count; i++) {
       if (std::strcmp(op.arguments[i].name, text)) continue;
-      if (pass == 0 && PyUnicode_CHECK_INTERNED(name) && !op.arguments[i].interned) op.arguments[i].interned = Py_NewRef(name);
+      if (pass == 0 && PyUnicode_CHECK_INTERNED(name) && !op.arguments[i].interned)
+        op.arguments[i].interned = Py_NewRef(name);
       return i;
     }
     text = canonical_name(text);
@@ -375,8 +409,8 @@ int find_argument(const Op& op, PyObject* name) {
 [[gnu::noinline]] bool wrong_type(const Op& op, int i, PyObject* got, std::string* problem) {
   if (problem) {
     const Argument& a = op.arguments[i];
-    *problem = std::string("argument '") + public_name(a) + "' (position " + std::to_string(i + 1) + ") must be " + kind_text(a) +
-               ", not " + Py_TYPE(got)->tp_name;
+    *problem = std::string("argument '") + public_name(a) + "' (position " + std::to_string(i + 1) + ") must be " +
+               kind_text(a) + ", not " + Py_TYPE(got)->tp_name;
   }
   return false;
 }
@@ -407,8 +441,8 @@ int find_argument(const Op& op, PyObject* name) {
 
 }  // namespace
 
-bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace, Frame& f,
-           std::string* problem) {
+bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace,
+           Frame& f, std::string* problem) {
   uint32_t seen = 0;
   int at = 0;
   if (self) {
@@ -423,8 +457,8 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
     bool varargs = last >= at && op.arguments[last].kind == Kind::IntList && op.arguments[last].list_size == 0 &&
                    count - (last - at) >= 1 && !PyTuple_Check(args[last - at]) && !PyList_Check(args[last - at]) &&
                    args[last - at] != Py_None;
-    bool tensor_varargs = !varargs && last >= at && op.arguments[last].kind == Kind::TensorList && count - (last - at) >= 1 &&
-                          classify(args[last - at]) != kNotTensor;
+    bool tensor_varargs = !varargs && last >= at && op.arguments[last].kind == Kind::TensorList &&
+                          count - (last - at) >= 1 && classify(args[last - at]) != kNotTensor;
     if (varargs || tensor_varargs) {
       auto n = static_cast<size_t>(count - (last - at));
       if (varargs) {
@@ -449,7 +483,8 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
       positional = last - at;
     } else if (at + count > op.positional_count) {
       if (problem)
-        *problem = "takes " + std::to_string(op.positional_count - at) + " positional arguments but " + std::to_string(count) + " were given";
+        *problem = "takes " + std::to_string(op.positional_count - at) + " positional arguments but " +
+                   std::to_string(count) + " were given";
       return false;
     }
   }
@@ -474,7 +509,8 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
         if (problem) *problem = std::string("got multiple values for argument '") + PyUnicode_AsUTF8(name) + "'";
         return false;
       }
-      if (!convert(op.arguments[i], args[count + j], f, f.values[i])) return wrong_type(op, i, args[count + j], problem);
+      if (!convert(op.arguments[i], args[count + j], f, f.values[i]))
+        return wrong_type(op, i, args[count + j], problem);
       seen |= 1u << i;
     }
   }
@@ -482,7 +518,9 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
   for (uint32_t m = all & ~seen; m; m &= m - 1) {
     int i = __builtin_ctz(m);
     if (RL_UNLIKELY(!op.arguments[i].has_default)) {
-      if (problem) *problem = std::string("missing required argument '") + public_name(op.arguments[i]) + "' (position " + std::to_string(i + 1) + ")";
+      if (problem)
+        *problem = std::string("missing required argument '") + public_name(op.arguments[i]) + "' (position " +
+                   std::to_string(i + 1) + ")";
       return false;
     }
     f.values[i] = op.arguments[i].default_value;

@@ -7,7 +7,10 @@
 namespace rl {
 
 // A method of any calling convention for a PyMethodDef.
-template <class F> PyCFunction as_method(F* f) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)); }
+template <class F>
+PyCFunction as_method(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
 inline PyTypeObject blank_type() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -26,12 +29,10 @@ inline Py_hash_t hash_pointer(const void* p) {
 // ---------------------------------------------------------------- constants: dtype, layout, memory format, device
 
 struct ConstantObject {  // dtype, layout, memory_format
-  PyObject_HEAD
-  int value;
+  PyObject_HEAD int value;
 };
 struct DeviceObject {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
   int index;  // -1 when not given
 };
 extern PyTypeObject DTypeType, LayoutType, MemoryFormatType, DeviceType;
@@ -49,8 +50,8 @@ bool constants_init(PyObject* module);
 // ---------------------------------------------------------------- classification of arguments
 
 enum : int { kNotTensor = 0, kIsTensor = 1, kHasOverride = 2 };
-extern PyTypeObject* parameter_type;      // rushlight.nn.Parameter, once known: as plain as Tensor itself
-extern PyObject* str_torch_function;      // "__torch_function__"
+extern PyTypeObject* parameter_type;       // rushlight.nn.Parameter, once known: as plain as Tensor itself
+extern PyObject* str_torch_function;       // "__torch_function__"
 extern PyObject* disabled_torch_function;  // Tensor subclasses with this as __torch_function__ have no override
 int classify_slow(PyTypeObject* type);
 inline int classify(PyObject* o) {
@@ -91,6 +92,7 @@ struct Frame {
     int_count = tensor_count = 0;
     has_out = override_seen = false;
   }
+
  private:
   void clear();
 };
@@ -100,18 +102,18 @@ bool scalar_from(PyObject* o, Value& v);
 bool int_from(PyObject* o, int64_t& v);
 
 // Converts the arguments by one schema. False with `problem` (a message) when they do not fit.
-bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace, Frame& frame,
-           std::string* problem);
+bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace,
+           Frame& frame, std::string* problem);
 
 // ---------------------------------------------------------------- results
 
-PyObject* result_to_python(const Op& op, Value* results);   // takes over the results
+PyObject* result_to_python(const Op& op, Value* results);  // takes over the results
 PyObject* value_to_python(const Value& v);                 // new reference; the value keeps its own
 
 // ---------------------------------------------------------------- functions over operations
 
-PyObject* call_group(const OpGroup& group, bool inplace, PyObject* callable, PyObject* self, PyObject* const* args, Py_ssize_t count,
-                     PyObject* names);
+PyObject* call_group(const OpGroup& group, bool inplace, PyObject* callable, PyObject* self, PyObject* const* args,
+                     Py_ssize_t count, PyObject* names);
 PyObject* call_override(PyObject* callable, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
 bool functions_init(PyObject* module);
 PyObject* method_object(const char* name);  // borrowed: the descriptor of Tensor under that name
@@ -120,7 +122,7 @@ const OpGroup* find_group(const char* name);
 // ---------------------------------------------------------------- data
 
 TensorRef tensor_from_data(PyObject* data, int dtype_or_minus_one, bool copy);  // rushlight.tensor / as_tensor
-PyObject* item_of(const Tensor* t);                             // numel must be 1
+PyObject* item_of(const Tensor* t);                                             // numel must be 1
 PyObject* element_to_python(DType dtype, const void* p);
 PyObject* tensor_subscript(PyObject* self, PyObject* index);
 int tensor_assign(PyObject* self, PyObject* index, PyObject* value);
@@ -133,10 +135,11 @@ bool optimizer_init(PyObject* module);    // steps of optimizers over lists of t
 bool tensor_type_init(PyObject* module);
 bool storage_init(PyObject* module);
 PyObject* storage_object(Storage* storage);  // new reference
-Storage* storage_from_object(PyObject* o);     // borrowed; nullptr when it is no UntypedStorage
+Storage* storage_from_object(PyObject* o);   // borrowed; nullptr when it is no UntypedStorage
 
 // Runs f, which returns a new reference, and turns C++ exceptions into Python's.
-template <class F> PyObject* guarded(F f) noexcept {
+template <class F>
+PyObject* guarded(F f) noexcept {
   try {
     return f();
   } catch (...) {

@@ -8,8 +8,7 @@ namespace rl {
 namespace {
 
 struct StorageObject {
-  PyObject_HEAD
-  Storage* storage;
+  PyObject_HEAD Storage* storage;
   PyObject* weak_references;
 };
 
@@ -81,7 +80,8 @@ PyObject* from_buffer(PyObject*, PyObject* source) {
 PyObject* py_nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self)->nbytes); }
 PyObject* py_data_ptr(PyObject* self, PyObject*) {
   Storage* s = storage_of(self);
-  return PyLong_FromUnsignedLongLong(s->device == static_cast<uint8_t>(Device::Meta) ? 0 : reinterpret_cast<uintptr_t>(s->data));
+  return PyLong_FromUnsignedLongLong(
+      s->device == static_cast<uint8_t>(Device::Meta) ? 0 : reinterpret_cast<uintptr_t>(s->data));
 }
 PyObject* py_resize(PyObject* self, PyObject* size) {
   return guarded([&]() -> PyObject* {
@@ -106,7 +106,8 @@ PyObject* py_copy(PyObject* self, PyObject* other) {
   return guarded([&]() -> PyObject* {
     RL_CHECK(Py_TYPE(other) == StorageType, Type, "copy_(): expected UntypedStorage, got %s", Py_TYPE(other)->tp_name);
     Storage *s = storage_of(self), *o = storage_of(other);
-    RL_CHECK(s->nbytes == o->nbytes, Runtime, "copy_(): the sizes differ; expected %zu bytes, got %zu", s->nbytes, o->nbytes);
+    RL_CHECK(s->nbytes == o->nbytes, Runtime, "copy_(): the sizes differ; expected %zu bytes, got %zu", s->nbytes,
+             o->nbytes);
     if (s->nbytes) std::memmove(s->data, o->data, s->nbytes);
     s->version++;
     return Py_NewRef(self);
@@ -132,7 +133,8 @@ PyObject* item(PyObject* self, Py_ssize_t i) {
   return PyLong_FromLong(static_cast<unsigned char*>(s->data)[i]);
 }
 PyObject* representation(PyObject* self) {
-  return PyUnicode_FromFormat("<rushlight.UntypedStorage of %zu bytes on %s>", storage_of(self)->nbytes, device_name(storage_of(self)->device));
+  return PyUnicode_FromFormat("<rushlight.UntypedStorage of %zu bytes on %s>", storage_of(self)->nbytes,
+                              device_name(storage_of(self)->device));
 }
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(b) != StorageType || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
@@ -149,20 +151,23 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(view, self, s->data, static_cast<Py_ssize_t>(s->nbytes), s->read_only, flags);
 }
 
-PyMethodDef methods[] = {{"nbytes", py_nbytes, METH_NOARGS, "Size in bytes."},
-                         {"size", py_nbytes, METH_NOARGS, "Size in bytes."},
-                         {"data_ptr", py_data_ptr, METH_NOARGS, "Address of the first byte."},
-                         {"resize_", py_resize, METH_O, "Changes the size; what fits is kept."},
-                         {"resizable", py_resizable, METH_NOARGS, "Whether resize_ works."},
-                         {"is_shared", py_is_shared, METH_NOARGS, "Whether it lies in memory shared between processes."},
-                         {"clone", py_clone, METH_NOARGS, "A copy."},
-                         {"copy_", py_copy, METH_O, "Takes the bytes of another storage of the same size."},
-                         {"fill_", py_fill, METH_O, "Sets every byte."},
-                         {"_from_buffer", from_buffer, METH_O | METH_STATIC, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getset[] = {{"device", get_device, nullptr, "Where the memory is.", nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(StorageObject, weak_references), READONLY, nullptr},
-                         {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"nbytes", py_nbytes, METH_NOARGS, "Size in bytes."},
+    {"size", py_nbytes, METH_NOARGS, "Size in bytes."},
+    {"data_ptr", py_data_ptr, METH_NOARGS, "Address of the first byte."},
+    {"resize_", py_resize, METH_O, "Changes the size; what fits is kept."},
+    {"resizable", py_resizable, METH_NOARGS, "Whether resize_ works."},
+    {"is_shared", py_is_shared, METH_NOARGS, "Whether it lies in memory shared between processes."},
+    {"clone", py_clone, METH_NOARGS, "A copy."},
+    {"copy_", py_copy, METH_O, "Takes the bytes of another storage of the same size."},
+    {"fill_", py_fill, METH_O, "Sets every byte."},
+    {"_from_buffer", from_buffer, METH_O | METH_STATIC, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getset[] = {{"device", get_device, nullptr, "Where the memory is.", nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(StorageObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(storage_make)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
                        {Py_tp_methods, methods},
@@ -190,7 +195,8 @@ Storage* storage_from_object(PyObject* o) { return Py_TYPE(o) == StorageType ? s
 
 bool storage_init(PyObject* module) {
   StorageType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return StorageType && PyModule_AddObject(module, "UntypedStorage", Py_NewRef(reinterpret_cast<PyObject*>(StorageType))) == 0;
+  return StorageType &&
+         PyModule_AddObject(module, "UntypedStorage", Py_NewRef(reinterpret_cast<PyObject*>(StorageType))) == 0;
 }
 
 }  // namespace rl

@@ -1,5 +1,5 @@
-// x[...] and x[...] = y. The ints, slices, None and ... of an index become one view (the private operation _basic_index);
-// what indexes by tensors is left to index and index_put_.
+// x[...] and x[...] = y. The ints, slices, None and ... of an index become one view (the private operation
+// _basic_index); what indexes by tensors is left to index and index_put_.
 #include "../autograd/autograd.h"
 #include "ops.h"
 #include "python.h"
@@ -33,8 +33,8 @@ struct Parsed {
 
 int64_t select_position(const Tensor* t, int dim, int64_t i) {
   int64_t n = t->size(dim);
-  RL_CHECK(i >= -n && i < n, Index, "index %lld is out of bounds for dimension %d with size %lld", static_cast<long long>(i), dim,
-           static_cast<long long>(n));
+  RL_CHECK(i >= -n && i < n, Index, "index %lld is out of bounds for dimension %d with size %lld",
+           static_cast<long long>(i), dim, static_cast<long long>(n));
   return i < 0 ? i + n : i;
 }
 
@@ -92,8 +92,10 @@ void take_mask(const Tensor* self, Tensor* mask, Parsed& p) {
 
 void take_index_tensor(const Tensor* self, TensorRef index, Parsed& p) {
   DType d = index->dtype();
-  if (d == RL_BOOL || d == RL_UINT8) return take_mask(self, d == RL_BOOL ? index.get() : cast(index.get(), RL_BOOL).get(), p);
-  RL_CHECK(is_integral(d), Index, "tensors used as indices must be long, int, byte or bool tensors, got %s", dtype_name(d));
+  if (d == RL_BOOL || d == RL_UINT8)
+    return take_mask(self, d == RL_BOOL ? index.get() : cast(index.get(), RL_BOOL).get(), p);
+  RL_CHECK(is_integral(d), Index, "tensors used as indices must be long, int, byte or bool tensors, got %s",
+           dtype_name(d));
   RL_CHECK(p.dim < self->ndim(), Index, "too many indices for tensor of dimension %d", self->ndim());
   push(p.spec, kSlice, 0, 1, self->size(p.dim));
   p.dim++;
@@ -138,14 +140,16 @@ void take(const Tensor* self, PyObject* item, int ellipsis_dims, Parsed& p) {
   } else if (!std::strncmp(Py_TYPE(item)->tp_name, "numpy.bool", 10)) {
     return take(self, PyObject_IsTrue(item) ? Py_True : Py_False, 0, p);
   } else if (!int_from(item, i)) {
-    RL_CHECK(!PyFloat_Check(item) && !PyUnicode_Check(item) && !PyDict_Check(item), Index,
-             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
-             Py_TYPE(item)->tp_name);
+    RL_CHECK(
+        !PyFloat_Check(item) && !PyUnicode_Check(item) && !PyDict_Check(item), Index,
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+        Py_TYPE(item)->tp_name);
     TensorRef t = tensor_from_data(item, -1, true);
     if (t->numel == 0 && is_float(t->dtype())) t = cast(t.get(), RL_INT64);
     return take_index_tensor(self, std::move(t), p);
   }
-  RL_CHECK(self->ndim() > 0, Index, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert it to a number");
+  RL_CHECK(self->ndim() > 0, Index,
+           "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert it to a number");
   RL_CHECK(p.dim < self->ndim(), Index, "too many indices for tensor of dimension %d", self->ndim());
   push(p.spec, kSelect, select_position(self, p.dim, i), 0, 0);
   p.dim++;
@@ -162,11 +166,14 @@ void parse_index(const Tensor* self, PyObject* index, Parsed& p) {
   int used = 0, ellipses = 0;
   for (Py_ssize_t k = 0; k < n; k++) {
     int c = consumed(items[k]);
-    if (c < 0) ellipses++;
-    else used += c;
+    if (c < 0)
+      ellipses++;
+    else
+      used += c;
   }
   RL_CHECK(ellipses <= 1, Index, "an index can only have a single ellipsis ('...')");
-  RL_CHECK(used <= self->ndim(), Index, "%s", self->ndim() == 0 && n == 1 && !PySlice_Check(items[0])
+  RL_CHECK(used <= self->ndim(), Index, "%s",
+           self->ndim() == 0 && n == 1 && !PySlice_Check(items[0])
                ? "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert it to a number"
                : ("too many indices for tensor of dimension " + std::to_string(self->ndim())).c_str());
   int rest = self->ndim() - used;
@@ -291,7 +298,8 @@ int tensor_assign(PyObject* object, PyObject* index, PyObject* value) {
         int extra = from->ndim() - view->ndim();
         if (extra > 0) {
           for (int i = 0; i < extra; i++)
-            RL_CHECK(from->size(i) == 1, Runtime, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+            RL_CHECK(from->size(i) == 1, Runtime,
+                     "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
                      shape_text(from).c_str(), shape_text(view.get()).c_str());
           Dims shape(view->ndim(), from->shape() + extra);
           trimmed = call(ops::reshape, {Value::of(from), Value::of(shape)});
@@ -316,7 +324,8 @@ int tensor_assign(PyObject* object, PyObject* index, PyObject* value) {
       }
     }
     std::vector<Tensor*> list = index_list(p);
-    call_inplace(ops::index_put_, {Value::of(view), Value::of_tensors(list.data(), list.size()), source, Value::of(false)});
+    call_inplace(ops::index_put_,
+                 {Value::of(view), Value::of_tensors(list.data(), list.size()), source, Value::of(false)});
     Py_RETURN_NONE;
   });
   if (!r) return -1;

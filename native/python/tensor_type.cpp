@@ -67,7 +67,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
   try {
     Tensor *t = tensor_of(self), *source = tensor_of(value);
     RL_CHECK(!t->requires_grad || is_differentiable(source->dtype()), Runtime,
-             "data set to a tensor that requires gradients must be floating point or complex dtype, got %s", dtype_name(source->dtype()));
+             "data set to a tensor that requires gradients must be floating point or complex dtype, got %s",
+             dtype_name(source->dtype()));
     retain(source->storage);
     release(t->storage);
     t->storage = source->storage;
@@ -82,29 +83,30 @@ int set_data(PyObject* self, PyObject* value, void*) {
   }
 }
 
-PyGetSetDef tensor_getset[] = {{"shape", get_shape, nullptr, "The sizes of the dimensions, a Size.", nullptr},
-                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes set from Python.", nullptr},
-                               {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
-                               {"device", get_device, nullptr, "Where the data is.", nullptr},
-                               {"layout", get_layout, nullptr, "rushlight.strided.", nullptr},
-                               {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-                               {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-                               {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-                               {"data", get_data, set_data, "The same memory without autograd's knowledge.", nullptr},
-                               {"_version", get_version, nullptr, "How many in-place writes its memory has seen.", nullptr},
-                               {"T", transpose_all, nullptr, "All dimensions reversed.", nullptr},
-                               {"mT", transpose_last, nullptr, "The last two dimensions exchanged.", nullptr},
-                               {"is_cpu", get_is_cpu, nullptr, "True on the CPU.", nullptr},
-                               {"is_meta", get_is_meta, nullptr, "True for a tensor without data.", nullptr},
-                               {"is_cuda", get_false, nullptr, "True on a CUDA device.", nullptr},
-                               {"is_sparse", get_false, nullptr, "False: tensors are strided.", nullptr},
-                               {"is_sparse_csr", get_false, nullptr, "False: tensors are strided.", nullptr},
-                               {"is_quantized", get_false, nullptr, "False: there are no quantized tensors.", nullptr},
-                               {"is_mkldnn", get_false, nullptr, "False.", nullptr},
-                               {"is_mps", get_false, nullptr, "False.", nullptr},
-                               {"is_xpu", get_false, nullptr, "False.", nullptr},
-                               {"is_nested", get_false, nullptr, "False.", nullptr},
-                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, nullptr, "The sizes of the dimensions, a Size.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes set from Python.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the data is.", nullptr},
+    {"layout", get_layout, nullptr, "rushlight.strided.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"data", get_data, set_data, "The same memory without autograd's knowledge.", nullptr},
+    {"_version", get_version, nullptr, "How many in-place writes its memory has seen.", nullptr},
+    {"T", transpose_all, nullptr, "All dimensions reversed.", nullptr},
+    {"mT", transpose_last, nullptr, "The last two dimensions exchanged.", nullptr},
+    {"is_cpu", get_is_cpu, nullptr, "True on the CPU.", nullptr},
+    {"is_meta", get_is_meta, nullptr, "True for a tensor without data.", nullptr},
+    {"is_cuda", get_false, nullptr, "True on a CUDA device.", nullptr},
+    {"is_sparse", get_false, nullptr, "False: tensors are strided.", nullptr},
+    {"is_sparse_csr", get_false, nullptr, "False: tensors are strided.", nullptr},
+    {"is_quantized", get_false, nullptr, "False: there are no quantized tensors.", nullptr},
+    {"is_mkldnn", get_false, nullptr, "False.", nullptr},
+    {"is_mps", get_false, nullptr, "False.", nullptr},
+    {"is_xpu", get_false, nullptr, "False.", nullptr},
+    {"is_nested", get_false, nullptr, "False.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // ---------------------------------------------------------------- plain methods
 
@@ -121,8 +123,10 @@ PyObject* py_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   if (!dim || dim == Py_None) return size_object(t->ndim(), t->shape());
   return guarded([&]() -> PyObject* {
     int64_t d;
-    RL_CHECK(!PyBool_Check(dim) && int_from(dim, d), Type, "size(): argument 'dim' must be int, not %s", Py_TYPE(dim)->tp_name);
-    RL_CHECK(t->ndim() > 0, Index, "Dimension specified as %lld but tensor has no dimensions", static_cast<long long>(d));
+    RL_CHECK(!PyBool_Check(dim) && int_from(dim, d), Type, "size(): argument 'dim' must be int, not %s",
+             Py_TYPE(dim)->tp_name);
+    RL_CHECK(t->ndim() > 0, Index, "Dimension specified as %lld but tensor has no dimensions",
+             static_cast<long long>(d));
     return PyLong_FromLongLong(t->size(wrap_dim(d, t->ndim())));
   });
 }
@@ -149,7 +153,8 @@ PyObject* py_get_device(PyObject* self, PyObject*) { return PyLong_FromLong(tens
 PyObject* py_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"memory_format", nullptr};
   PyObject* format = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O!", const_cast<char**>(keys), &MemoryFormatType, &format)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O!", const_cast<char**>(keys), &MemoryFormatType, &format))
+    return nullptr;
   Tensor* t = tensor_of(self);
   int f = format ? reinterpret_cast<ConstantObject*>(format)->value : kContiguousFormat;
   if (f == kContiguousFormat || f == kPreserveFormat) return PyBool_FromLong(t->contiguous);
@@ -167,7 +172,9 @@ PyObject* py_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
   return PyBool_FromLong(matches(0));
 }
 PyObject* py_untyped_storage(PyObject* self, PyObject*) { return storage_object(tensor_of(self)->storage); }
-PyObject* py_is_floating_point(PyObject* self, PyObject*) { return PyBool_FromLong(is_float(tensor_of(self)->dtype())); }
+PyObject* py_is_floating_point(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_float(tensor_of(self)->dtype()));
+}
 PyObject* py_is_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self)->dtype())); }
 PyObject* py_is_signed(PyObject* self, PyObject*) { return PyBool_FromLong(is_signed(tensor_of(self)->dtype())); }
 PyObject* py_is_inference(PyObject* self, PyObject*) { return PyBool_FromLong(tensor_of(self)->inference); }
@@ -189,10 +196,13 @@ PyObject* py_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   PyTypeObject* cls;
   PyObject* data;
   int require = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|p", const_cast<char**>(keys), &PyType_Type, &cls, &data, &require)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|p", const_cast<char**>(keys), &PyType_Type, &cls, &data,
+                                   &require))
+    return nullptr;
   return guarded([&]() -> PyObject* {
     RL_CHECK(is_tensor(data), Type, "_make_subclass(): data must be a Tensor, not %s", Py_TYPE(data)->tp_name);
-    RL_CHECK(PyType_IsSubtype(cls, &TensorType), Type, "_make_subclass(): %s is not a subclass of Tensor", cls->tp_name);
+    RL_CHECK(PyType_IsSubtype(cls, &TensorType), Type, "_make_subclass(): %s is not a subclass of Tensor",
+             cls->tp_name);
     Tensor* t = tensor_of_type(cls, tensor_of(data));
     TensorRef guard = TensorRef::own(t);
     RL_CHECK(!require || is_differentiable(t->dtype()), Runtime,
@@ -206,7 +216,8 @@ PyObject* py_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* py_as_subclass(PyObject* self, PyObject* cls) {
   return guarded([&]() -> PyObject* {
     RL_CHECK(PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorType), Type,
-             "as_subclass(): expected a subclass of Tensor, got %s", PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : Py_TYPE(cls)->tp_name);
+             "as_subclass(): expected a subclass of Tensor, got %s",
+             PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : Py_TYPE(cls)->tp_name);
     auto* type = reinterpret_cast<PyTypeObject*>(cls);
     if (Py_TYPE(self) == type) return Py_NewRef(self);
     TensorRef alias = call(ops::alias, {Value::of(tensor_of(self))});
@@ -231,7 +242,8 @@ PyMethodDef tensor_methods[] = {
     {"nelement", py_numel, METH_NOARGS, "The number of elements."},
     {"element_size", py_element_size, METH_NOARGS, "Bytes of one element."},
     {"data_ptr", py_data_ptr, METH_NOARGS, "The address of the first element."},
-    {"storage_offset", py_storage_offset, METH_NOARGS, "Elements between the start of the storage and the first element."},
+    {"storage_offset", py_storage_offset, METH_NOARGS,
+     "Elements between the start of the storage and the first element."},
     {"get_device", py_get_device, METH_NOARGS, "-1 on the CPU."},
     {"is_contiguous", as_method(py_is_contiguous), METH_VARARGS | METH_KEYWORDS, "True when row-major without gaps."},
     {"untyped_storage", py_untyped_storage, METH_NOARGS, "The memory behind the tensor."},
@@ -252,7 +264,8 @@ PyMethodDef tensor_methods[] = {
 
 // ---------------------------------------------------------------- operators
 
-// A binary operator: tensors and numbers go straight to the operation, anything else through its overrides or back to Python.
+// A binary operator: tensors and numbers go straight to the operation, anything else through its overrides or back to
+// Python.
 template <bool kReflectable = true>
 PyObject* binary(const Op& op, PyObject* a, PyObject* b, const char* method, const char* reflected) {
   int ka = classify(a), kb = classify(b);
@@ -292,8 +305,10 @@ PyObject* inplace(const Op& op, PyObject* a, PyObject* b, const char* method) {
   return guarded([&]() -> PyObject* {
     Value args[kMaxArgs];
     args[0] = Value::of(tensor_of(a));
-    if (kb & kIsTensor) args[1] = Value::of(tensor_of(b));
-    else if (!scalar_from(b, args[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (kb & kIsTensor)
+      args[1] = Value::of(tensor_of(b));
+    else if (!scalar_from(b, args[1]))
+      Py_RETURN_NOTIMPLEMENTED;
     for (int i = 2; i < op.argument_count; i++) args[i] = op.arguments[i].default_value;
     Value results[kMaxResults];
     Tensor* out[kMaxResults] = {tensor_of(a)};
@@ -345,7 +360,8 @@ PyObject* slot_invert(PyObject* a) { return unary(ops::bitwise_not, a, "__invert
 PyObject* the_item(PyObject* self, const char* what) {
   Tensor* t = tensor_of(self);
   return guarded([&]() -> PyObject* {
-    RL_CHECK(t->numel == 1, Runtime, "a Tensor with %lld elements cannot be converted to %s", static_cast<long long>(t->numel), what);
+    RL_CHECK(t->numel == 1, Runtime, "a Tensor with %lld elements cannot be converted to %s",
+             static_cast<long long>(t->numel), what);
     return item_of(t);
   });
 }
@@ -368,7 +384,8 @@ PyObject* slot_float(PyObject* self) {
   PyObject* r = PyNumber_Float(item);
   if (!r && PyComplex_Check(item)) {
     PyErr_Clear();
-    PyErr_SetString(PyExc_RuntimeError, "value cannot be converted to type double without overflow: the tensor is complex");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "value cannot be converted to type double without overflow: the tensor is complex");
   }
   Py_DECREF(item);
   return r;
@@ -405,12 +422,24 @@ PyObject* slot_compare(PyObject* a, PyObject* b, int which) {
   static const char* const mirrored[] = {"__gt__", "__ge__", "__eq__", "__ne__", "__lt__", "__le__"};
   const Op* op = nullptr;
   switch (which) {
-    case Py_LT: op = &ops::lt; break;
-    case Py_LE: op = &ops::le; break;
-    case Py_EQ: op = &ops::eq; break;
-    case Py_NE: op = &ops::ne; break;
-    case Py_GT: op = &ops::gt; break;
-    default: op = &ops::ge; break;
+    case Py_LT:
+      op = &ops::lt;
+      break;
+    case Py_LE:
+      op = &ops::le;
+      break;
+    case Py_EQ:
+      op = &ops::eq;
+      break;
+    case Py_NE:
+      op = &ops::ne;
+      break;
+    case Py_GT:
+      op = &ops::gt;
+      break;
+    default:
+      op = &ops::ge;
+      break;
   }
   return binary(*op, a, b, names[which], mirrored[which]);
 }
@@ -467,14 +496,14 @@ PyObject* py_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return r;
 }
 
-PyMethodDef protocol_methods[] = {{"__format__", py_format, METH_O, nullptr},
-                                  {"__reduce_ex__", py_reduce_ex, METH_O, nullptr},
-                                  {"__deepcopy__", py_deepcopy, METH_O, nullptr},
-                                  {"__reversed__", py_reversed, METH_NOARGS, nullptr},
-                                  {"__complex__", py_complex_method, METH_NOARGS, nullptr},
-                                  {"__torch_function__", as_method(py_torch_function),
-                                   METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef protocol_methods[] = {
+    {"__format__", py_format, METH_O, nullptr},
+    {"__reduce_ex__", py_reduce_ex, METH_O, nullptr},
+    {"__deepcopy__", py_deepcopy, METH_O, nullptr},
+    {"__reversed__", py_reversed, METH_NOARGS, nullptr},
+    {"__complex__", py_complex_method, METH_NOARGS, nullptr},
+    {"__torch_function__", as_method(py_torch_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyNumberMethods number_methods = [] {
   PyNumberMethods n = {};

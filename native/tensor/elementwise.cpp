@@ -1,21 +1,25 @@
 // The elementwise families: promotion, broadcasting and one kernel call.
-#include "op.h"
 #include "rushlight/elementwise.h"
+#include "op.h"
 
 namespace rl {
 
 namespace {
 
-// PyTorch's promotion has three ranks: tensors with dims, 0-dim tensors, Python numbers. A lower rank only decides when its
-// category (bool < integer < float < complex) is higher.
+// PyTorch's promotion has three ranks: tensors with dims, 0-dim tensors, Python numbers. A lower rank only decides when
+// its category (bool < integer < float < complex) is higher.
 int category(DType d) { return d == RL_BOOL ? 0 : d <= RL_INT64 ? 1 : d <= RL_FLOAT64 ? 2 : 3; }
 
 DType number_dtype(const Value& v) {
   switch (v.tag) {
-    case Tag::Bool: return RL_BOOL;
-    case Tag::Int: return RL_INT64;
-    case Tag::Double: return default_dtype;
-    default: return complex_dtype(default_dtype);
+    case Tag::Bool:
+      return RL_BOOL;
+    case Tag::Int:
+      return RL_INT64;
+    case Tag::Double:
+      return default_dtype;
+    default:
+      return complex_dtype(default_dtype);
   }
 }
 
@@ -23,10 +27,12 @@ struct Ranks {
   int tensor = -1, zero_dim = -1, number = -1;  // dtypes, -1 when absent
   void add(const Value& v) {
     auto merge = [](int& slot, DType d) { slot = slot < 0 ? d : promote(static_cast<DType>(slot), d); };
-    if (v.tag == Tag::Tensor) merge(v.tensor->ndim() ? tensor : zero_dim, v.tensor->dtype());
+    if (v.tag == Tag::Tensor)
+      merge(v.tensor->ndim() ? tensor : zero_dim, v.tensor->dtype());
     else if (v.tag == Tag::TensorList)
       for (uint32_t i = 0; i < v.size; i++) merge(v.tensors[i]->ndim() ? tensor : zero_dim, v.tensors[i]->dtype());
-    else if (v.is_scalar()) merge(number, number_dtype(v));
+    else if (v.is_scalar())
+      merge(number, number_dtype(v));
   }
   static int combine(int high, int low) {
     if (high < 0) return low;
@@ -47,12 +53,18 @@ struct Ranks {
 
 bool representable(int64_t x, DType d) {
   switch (d) {
-    case RL_BOOL: return x == 0 || x == 1;
-    case RL_UINT8: return x >= 0 && x <= 255;
-    case RL_INT8: return x >= -128 && x <= 127;
-    case RL_INT16: return x >= -32768 && x <= 32767;
-    case RL_INT32: return x >= INT32_MIN && x <= INT32_MAX;
-    default: return true;
+    case RL_BOOL:
+      return x == 0 || x == 1;
+    case RL_UINT8:
+      return x >= 0 && x <= 255;
+    case RL_INT8:
+      return x >= -128 && x <= 127;
+    case RL_INT16:
+      return x >= -32768 && x <= 32767;
+    case RL_INT32:
+      return x >= INT32_MIN && x <= INT32_MAX;
+    default:
+      return true;
   }
 }
 
@@ -76,8 +88,8 @@ Dims broadcast_shapes(const Tensor* const* tensors, int count, const char* what)
       RL_CHECK(d[at] == 1, Runtime,
                "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d; "
                "the shapes are %s and %s",
-               what, static_cast<long long>(d[at]), static_cast<long long>(t->size(i)), at, shape_text(tensors[0]).c_str(),
-               shape_text(t).c_str());
+               what, static_cast<long long>(d[at]), static_cast<long long>(t->size(i)), at,
+               shape_text(tensors[0]).c_str(), shape_text(t).c_str());
       d[at] = t->size(i);
     }
   }
@@ -96,15 +108,18 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
     if (RL_LIKELY(v.tag == Tag::Tensor)) {
       Tensor* t = v.tensor;
       in[i] = &t->desc;
-      if (tensor_count == 0) common = t->dtype();
-      else uniform = uniform && t->dtype() == common && same_shape(t, tensors[0]);
+      if (tensor_count == 0)
+        common = t->dtype();
+      else
+        uniform = uniform && t->dtype() == common && same_shape(t, tensors[0]);
       tensors[tensor_count++] = t;
     } else {
       RL_CHECK(v.is_scalar(), Type, "%s: argument %d must be a tensor or a number", call.op.name, i);
       numbers++;
     }
   }
-  RL_CHECK(tensor_count > 0, Type, "%s(): at least one argument must be a Tensor; expected %s", call.op.name, call.op.schema);
+  RL_CHECK(tensor_count > 0, Type, "%s(): at least one argument must be a Tensor; expected %s", call.op.name,
+           call.op.schema);
   DType promoted = common;
   if (!uniform || numbers) {
     Ranks ranks;
@@ -122,20 +137,24 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
     for (int i = 0; i < input_count; i++) {
       const Value& v = *inputs[i];
       if (v.tag == Tag::Tensor) continue;
-      if (RL_UNLIKELY(v.tag == Tag::Int && compute <= RL_INT64 && compute != RL_BOOL && !representable(v.integer, compute))) {
-        if (spec.result == 1) compute = RL_INT64;
+      if (RL_UNLIKELY(v.tag == Tag::Int && compute <= RL_INT64 && compute != RL_BOOL &&
+                      !representable(v.integer, compute))) {
+        if (spec.result == 1)
+          compute = RL_INT64;
         else
-          throw_error(ErrorKind::Runtime, "%s: value cannot be converted to type %s without overflow: %lld", call.op.name,
-                      dtype_name(compute), static_cast<long long>(v.integer));
+          throw_error(ErrorKind::Runtime, "%s: value cannot be converted to type %s without overflow: %lld",
+                      call.op.name, dtype_name(compute), static_cast<long long>(v.integer));
       }
       in[i] = &(new (scalars[i]) ScalarTensor(v))->desc;
     }
   }
   if (compute == RL_FLOAT16 || compute == RL_BFLOAT16) compute = RL_FLOAT32;
   if (RL_UNLIKELY(!(spec.types >> compute & 1))) {
-    throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented, "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
+    throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented,
+                "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
   }
-  RL_CHECK(!(spec.result == 2 && call.inplace && is_complex(promoted)), Runtime, "In-place %s is not supported for complex tensors.", call.op.name);
+  RL_CHECK(!(spec.result == 2 && call.inplace && is_complex(promoted)), Runtime,
+           "In-place %s is not supported for complex tensors.", call.op.name);
   DType result = spec.result == 0 ? promoted : spec.result == 1 ? RL_BOOL : real_dtype(promoted);
 
   Tensor* out;

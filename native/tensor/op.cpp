@@ -19,7 +19,8 @@ const Op& find_op(const char* name, const char* overload) {
 
 namespace {
 
-template <class F> void each_tensor(const Op& op, const Value* args, F f) {
+template <class F>
+void each_tensor(const Op& op, const Value* args, F f) {
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
     const Value& v = args[__builtin_ctz(m)];
     if (v.tag == Tag::Tensor) {
@@ -50,7 +51,9 @@ template <class F> void each_tensor(const Op& op, const Value* args, F f) {
 
 Device Call::device() const {
   Device device = Device::CPU;
-  each_tensor(op, args, [&](Tensor* t) { if (t->is_meta()) device = Device::Meta; });
+  each_tensor(op, args, [&](Tensor* t) {
+    if (t->is_meta()) device = Device::Meta;
+  });
   return device;
 }
 
@@ -59,10 +62,11 @@ Device Call::device() const {
 namespace {
 
 [[gnu::noinline]] void check_writable(const Tensor* t, const char* op) {
-  RL_CHECK(!has_internal_overlap(t), Runtime,
-           "%s: unsupported operation: more than one element of the written-to tensor refers to a single memory location; "
-           "clone() the tensor before writing to it (shape %s, strides %s)",
-           op, shape_text(t).c_str(), shape_text(t->ndim(), t->strides()).c_str());
+  RL_CHECK(
+      !has_internal_overlap(t), Runtime,
+      "%s: unsupported operation: more than one element of the written-to tensor refers to a single memory location; "
+      "clone() the tensor before writing to it (shape %s, strides %s)",
+      op, shape_text(t).c_str(), shape_text(t->ndim(), t->strides()).c_str());
   RL_CHECK(!t->storage->read_only, Runtime, "%s: the written-to tensor is over read-only memory; clone() it first", op);
 }
 
@@ -97,16 +101,18 @@ Tensor* Call::result(int i, DType dtype, int ndim, const int64_t* shape, bool an
     results[i] = Value::of(t);
     return t;
   }
-  RL_CHECK(can_cast(dtype, target->dtype()), Runtime, "%s: result type %s can't be cast to the desired output type %s", op.name,
-           dtype_title(dtype), dtype_title(target->dtype()));
-  bool fits = target->ndim() == ndim && !std::memcmp(target->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim));
+  RL_CHECK(can_cast(dtype, target->dtype()), Runtime, "%s: result type %s can't be cast to the desired output type %s",
+           op.name, dtype_title(dtype), dtype_title(target->dtype()));
+  bool fits =
+      target->ndim() == ndim && !std::memcmp(target->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim));
   if (!fits) {
     if (inplace) {
       throw_error(ErrorKind::Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s", op.name,
                   shape_text(target).c_str(), shape_text(ndim, shape).c_str());
     }
-    RL_CHECK(target->numel == 0, Runtime, "%s: out= has the wrong shape; expected %s, got %s (an empty tensor would be resized)",
-             op.name, shape_text(ndim, shape).c_str(), shape_text(target).c_str());
+    RL_CHECK(target->numel == 0, Runtime,
+             "%s: out= has the wrong shape; expected %s, got %s (an empty tensor would be resized)", op.name,
+             shape_text(ndim, shape).c_str(), shape_text(target).c_str());
     int64_t strides[kMaxDims];
     contiguous_strides(ndim, shape, strides);
     size_t bytes = static_cast<size_t>(count_elements(ndim, shape) * itemsize(target->dtype()));
@@ -187,7 +193,8 @@ namespace {
   each_tensor(op, args, [&](Tensor* t) { grad |= needs_grad(t); });
   for (int i = 0; i < op.result_count; i++) grad |= out[i] && needs_grad(out[i]);
   RL_CHECK(!grad || !thread_state.grad_mode, Runtime,
-           "%s(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad",
+           "%s(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+           "requires grad",
            op.name);
 }
 
@@ -199,10 +206,11 @@ namespace {
   Value made[kMaxResults];
   run_op(op, args, made);
   TensorRef r = TensorRef::own(made[0].tensor);
-  RL_CHECK(can_cast(r->dtype(), self->dtype()), Runtime, "%s_: result type %s can't be cast to the desired output type %s", op.name,
-           dtype_title(r->dtype()), dtype_title(self->dtype()));
-  RL_CHECK(same_shape(r.get(), self), Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s", op.name, shape_text(self).c_str(),
-           shape_text(r.get()).c_str());
+  RL_CHECK(can_cast(r->dtype(), self->dtype()), Runtime,
+           "%s_: result type %s can't be cast to the desired output type %s", op.name, dtype_title(r->dtype()),
+           dtype_title(self->dtype()));
+  RL_CHECK(same_shape(r.get(), self), Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s",
+           op.name, shape_text(self).c_str(), shape_text(r.get()).c_str());
   if (r.get() != self) call_inplace(ops::copy_, {Value::of(self), Value::of(r)});
   retain(self);
   results[0] = Value::of(self);
@@ -213,7 +221,8 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   uint32_t on_meta = 0;
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
     const Value& v = args[__builtin_ctz(m)];
-    if (v.tag == Tag::Tensor) on_meta |= v.tensor->desc.device;
+    if (v.tag == Tag::Tensor)
+      on_meta |= v.tensor->desc.device;
     else if (v.tag == Tag::TensorList)
       for (uint32_t i = 0; i < v.size; i++) on_meta |= v.tensors[i] ? v.tensors[i]->desc.device : 0;
   }
@@ -261,7 +270,8 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
     record_end(node, op, args, results, writes);
     if (op.flags & kView)
       for (int i = 0; i < op.result_count; i++) {
-        if (results[i].tag == Tag::Tensor) mark_view(results[i].tensor, op.flags & kMultiView);
+        if (results[i].tag == Tag::Tensor)
+          mark_view(results[i].tensor, op.flags & kMultiView);
         else if (results[i].tag == Tag::TensorList)
           for (uint32_t k = 0; k < results[i].size; k++) mark_view(results[i].tensors[k], true);
       }
@@ -277,7 +287,8 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   if (RL_UNLIKELY(writes) && recording) record_overwrite(args[0].tensor, op);
   if (RL_UNLIKELY((op.flags & kMultiView) || (!recording && (op.flags & kView)))) {
     for (int i = 0; i < op.result_count; i++) {
-      if (results[i].tag == Tag::Tensor && results[i].tensor->base) mark_view(results[i].tensor, op.flags & kMultiView);
+      if (results[i].tag == Tag::Tensor && results[i].tensor->base)
+        mark_view(results[i].tensor, op.flags & kMultiView);
       else if (results[i].tag == Tag::TensorList)
         for (uint32_t k = 0; k < results[i].size; k++)
           if (results[i].tensors[k]->base) mark_view(results[i].tensors[k], true);
@@ -331,22 +342,31 @@ void call_inplace(const Op& op, std::initializer_list<Value> given) {
 
 // ---------------------------------------------------------------- small helpers of implementations
 
-ScalarTensor::ScalarTensor(const Value& number) : ScalarTensor(number, number.tag == Tag::Double    ? RL_FLOAT64
-                                                                       : number.tag == Tag::Complex ? RL_COMPLEX128
-                                                                       : number.tag == Tag::Bool    ? RL_BOOL
-                                                                                                    : RL_INT64) {}
+ScalarTensor::ScalarTensor(const Value& number)
+    : ScalarTensor(number, number.tag == Tag::Double    ? RL_FLOAT64
+                           : number.tag == Tag::Complex ? RL_COMPLEX128
+                           : number.tag == Tag::Bool    ? RL_BOOL
+                                                        : RL_INT64) {}
 
 ScalarTensor::ScalarTensor(const Value& number, DType dtype) : desc{}, bytes{} {
   desc.data = bytes;
   desc.dtype = static_cast<uint8_t>(dtype);
   auto put = [&](auto x) { std::memcpy(bytes, &x, sizeof x); };
   switch (dtype) {
-    case RL_BOOL: put(static_cast<uint8_t>(number.tag == Tag::Double ? number.real != 0
-                                           : number.tag == Tag::Complex ? number.complex.re != 0 || number.complex.im != 0
-                                                                        : number.integer != 0)); break;
-    case RL_INT64: put(number.as_int()); break;
-    case RL_FLOAT64: put(number.as_double()); break;
-    case RL_COMPLEX128: put(number.as_complex()); break;
+    case RL_BOOL:
+      put(static_cast<uint8_t>(number.tag == Tag::Double    ? number.real != 0
+                               : number.tag == Tag::Complex ? number.complex.re != 0 || number.complex.im != 0
+                                                            : number.integer != 0));
+      break;
+    case RL_INT64:
+      put(number.as_int());
+      break;
+    case RL_FLOAT64:
+      put(number.as_double());
+      break;
+    case RL_COMPLEX128:
+      put(number.as_complex());
+      break;
     default: {  // through the library's conversion
       Value wide = number;
       ScalarTensor source(wide);

@@ -16,8 +16,8 @@ TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format) {
   if (format == kPreserveFormat) return empty_preserve(t, dtype);
   if (format == kContiguousFormat) return empty(dtype, t->ndim(), t->shape(), t->device());
   int ndim = format == kChannelsLast ? 4 : 5;
-  RL_CHECK(t->ndim() == ndim, Runtime, "required rank %d tensor to use channels_last%s format, got shape %s", ndim, ndim == 5 ? "_3d" : "",
-           shape_text(t).c_str());
+  RL_CHECK(t->ndim() == ndim, Runtime, "required rank %d tensor to use channels_last%s format, got shape %s", ndim,
+           ndim == 5 ? "_3d" : "", shape_text(t).c_str());
   int64_t strides[5], step = 1;
   auto set = [&](int d) {
     strides[d] = step;
@@ -51,8 +51,10 @@ RL_OP(contiguous) {
   Tensor* t = call.tensor(0);
   int64_t format = call.integer(1);
   RL_CHECK(format != kPreserveFormat, Runtime, "preserve memory format is unsupported by the contiguous operator");
-  if (has_format(t, format)) call.set(0, TensorRef::share(t));
-  else call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
+  if (has_format(t, format))
+    call.set(0, TensorRef::share(t));
+  else
+    call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
 }
 
 RL_OP(to_dtype) {
@@ -74,8 +76,10 @@ void convert(Call& call, DType dtype, Device device, bool copy, const Value& for
     return;
   }
   if (dtype == t->dtype()) {
-    if (!copy && has_format(t, format)) call.set(0, TensorRef::share(t));
-    else call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
+    if (!copy && has_format(t, format))
+      call.set(0, TensorRef::share(t));
+    else
+      call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
     return;
   }
   call.set(0, rl::call(ops::to_dtype, {call[0], Value::of(dtype), Value::of(copy), Value::of(format)}));
@@ -86,16 +90,16 @@ void convert(Call& call, DType dtype, Device device, bool copy, const Value& for
 RL_OP(to) { convert(call, call[1].dtype, call.tensor(0)->device(), call.flag(3), call[4]); }
 RL_OP(to_device) {
   Tensor* t = call.tensor(0);
-  convert(call, call[2].is_none() ? t->dtype() : call[2].dtype, call[1].is_none() ? t->device() : static_cast<Device>(call[1].integer),
-          call.flag(4), call[5]);
+  convert(call, call[2].is_none() ? t->dtype() : call[2].dtype,
+          call[1].is_none() ? t->device() : static_cast<Device>(call[1].integer), call.flag(4), call[5]);
 }
 RL_OP(to_other) { convert(call, call.tensor(1)->dtype(), call.tensor(1)->device(), call.flag(3), call[4]); }
 // float(), long() ...: the method's name says the dtype.
 RL_OP(to_named) {
   static const std::pair<const char*, DType> names[] = {
-      {"bool", RL_BOOL},       {"byte", RL_UINT8},      {"char", RL_INT8},        {"short", RL_INT16},      {"int", RL_INT32},
-      {"long", RL_INT64},      {"half", RL_FLOAT16},    {"bfloat16", RL_BFLOAT16}, {"float", RL_FLOAT32},   {"double", RL_FLOAT64},
-      {"cfloat", RL_COMPLEX64}, {"cdouble", RL_COMPLEX128}};
+      {"bool", RL_BOOL},     {"byte", RL_UINT8},     {"char", RL_INT8},        {"short", RL_INT16},
+      {"int", RL_INT32},     {"long", RL_INT64},     {"half", RL_FLOAT16},     {"bfloat16", RL_BFLOAT16},
+      {"float", RL_FLOAT32}, {"double", RL_FLOAT64}, {"cfloat", RL_COMPLEX64}, {"cdouble", RL_COMPLEX128}};
   for (auto [name, dtype] : names)
     if (!std::strcmp(name, call.op.name)) return convert(call, dtype, call.tensor(0)->device(), false, call[1]);
   throw_error(ErrorKind::Runtime, "%s: no such dtype", call.op.name);
@@ -114,11 +118,13 @@ RL_OP(copy_) {
       int64_t a = self->size(self->ndim() - i), b = src->size(src->ndim() - i);
       if (a != b && b != 1)
         throw_error(ErrorKind::Runtime,
-                    "copy_: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d; the shapes are %s and %s",
-                    static_cast<ll>(a), static_cast<ll>(b), self->ndim() - i, shape_text(self).c_str(), shape_text(src).c_str());
+                    "copy_: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
+                    "dimension %d; the shapes are %s and %s",
+                    static_cast<ll>(a), static_cast<ll>(b), self->ndim() - i, shape_text(self).c_str(),
+                    shape_text(src).c_str());
     }
-    throw_error(ErrorKind::Runtime, "copy_: the source of shape %s cannot be broadcast to the destination of shape %s", shape_text(src).c_str(),
-                shape_text(self).c_str());
+    throw_error(ErrorKind::Runtime, "copy_: the source of shape %s cannot be broadcast to the destination of shape %s",
+                shape_text(src).c_str(), shape_text(self).c_str());
   }
   if (self == src || self->numel == 0) return;
   if (self->storage == src->storage && may_share_memory(self, src)) {
@@ -134,7 +140,9 @@ RL_OP(copy_) {
 
 namespace {
 
-bool skipped(const Tensor* t) { return t->ndim() == 1 && t->numel == 0; }  // PyTorch's legacy: an empty vector joins anything
+bool skipped(const Tensor* t) {
+  return t->ndim() == 1 && t->numel == 0;
+}  // PyTorch's legacy: an empty vector joins anything
 
 }  // namespace
 
@@ -143,7 +151,8 @@ RL_OP(cat) {
   RL_CHECK(list.size > 0, Value, "torch.cat(): expected a non-empty list of Tensors");
   const Tensor* first = nullptr;
   for (uint32_t i = 0; i < list.size; i++) {
-    RL_CHECK(list.tensors[i]->ndim() > 0, Runtime, "zero-dimensional tensor (at position %u) cannot be concatenated", i);
+    RL_CHECK(list.tensors[i]->ndim() > 0, Runtime, "zero-dimensional tensor (at position %u) cannot be concatenated",
+             i);
     if (!first && !skipped(list.tensors[i])) first = list.tensors[i];
   }
   DType dtype = result_type(&list, 1);
@@ -160,11 +169,13 @@ RL_OP(cat) {
   for (uint32_t i = 0; i < list.size; i++) {
     const Tensor* t = list.tensors[i];
     if (skipped(t)) continue;
-    RL_CHECK(t->ndim() == first->ndim(), Runtime, "Tensors must have same number of dimensions: got %d and %d", first->ndim(), t->ndim());
+    RL_CHECK(t->ndim() == first->ndim(), Runtime, "Tensors must have same number of dimensions: got %d and %d",
+             first->ndim(), t->ndim());
     for (int d = 0; d < shape.n; d++)
       RL_CHECK(d == dim || t->size(d) == first->size(d), Runtime,
-               "Sizes of tensors must match except in dimension %d. Expected size %lld but got size %lld for tensor number %u in the list.", dim,
-               static_cast<ll>(first->size(d)), static_cast<ll>(t->size(d)), i);
+               "Sizes of tensors must match except in dimension %d. Expected size %lld but got size %lld for tensor "
+               "number %u in the list.",
+               dim, static_cast<ll>(first->size(d)), static_cast<ll>(t->size(d)), i);
     shape[dim] += t->size(dim);
     inputs.push_back(&t->desc);
   }
@@ -172,7 +183,9 @@ RL_OP(cat) {
   if (out->is_meta()) return;
   for (uint32_t i = 0; call.out && call.out[0] && i < list.size; i++)
     RL_CHECK(!may_share_memory(call.out[0], list.tensors[i]), Runtime,
-             "cat: unsupported operation: the input tensors cannot refer to any of the output memory locations. Found overlap in input tensor %u", i);
+             "cat: unsupported operation: the input tensors cannot refer to any of the output memory locations. Found "
+             "overlap in input tensor %u",
+             i);
   GilRelease gil(out->numel >= 32768);
   check(rl_cat(static_cast<int32_t>(inputs.size()), inputs.data(), dim, &out->desc));
 }
@@ -192,7 +205,8 @@ RL_OP(stack) {
   std::vector<const rl_tensor*> inputs;
   for (uint32_t i = 0; i < list.size; i++) {
     Tensor* t = list.tensors[i];
-    RL_CHECK(same_shape(t, first), Runtime, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %u",
+    RL_CHECK(same_shape(t, first), Runtime,
+             "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %u",
              shape_text(first).c_str(), shape_text(t).c_str(), i);
     Dims s(t->ndim(), t->shape()), st(t->ndim(), t->strides());
     s.push(1);

@@ -31,8 +31,9 @@ Tensor* make(Call& call, const Options& o, DType dtype, const Dims& shape) {
   Tensor* t;
   if (call.out && call.out[0]) {
     Tensor* target = call.out[0];
-    RL_CHECK(o.dtype.is_none() || o.dtype.dtype == target->dtype(), Runtime, "%s: dtype %s does not match dtype of out parameter (%s)", call.op.name,
-             dtype_name(o.dtype.dtype), dtype_name(target->dtype()));
+    RL_CHECK(o.dtype.is_none() || o.dtype.dtype == target->dtype(), Runtime,
+             "%s: dtype %s does not match dtype of out parameter (%s)", call.op.name, dtype_name(o.dtype.dtype),
+             dtype_name(target->dtype()));
     t = call.result(0, o.dtype.is_none() ? target->dtype() : dtype, shape);
   } else {
     TensorRef fresh = empty(dtype, shape, o.device);
@@ -40,15 +41,18 @@ Tensor* make(Call& call, const Options& o, DType dtype, const Dims& shape) {
     call.results[0] = Value::of(fresh.take());
   }
   if (o.requires_grad) {
-    RL_CHECK(is_differentiable(t->dtype()), Runtime, "Only Tensors of floating point and complex dtype can require gradients, got %s",
-             dtype_name(t->dtype()));
+    RL_CHECK(is_differentiable(t->dtype()), Runtime,
+             "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(t->dtype()));
     t->requires_grad = true;
   }
   return t;
 }
 
 DType dtype_of_number(const Value& v) {
-  return v.tag == Tag::Bool ? RL_BOOL : v.tag == Tag::Int ? RL_INT64 : v.tag == Tag::Complex ? complex_dtype(default_dtype) : default_dtype;
+  return v.tag == Tag::Bool      ? RL_BOOL
+         : v.tag == Tag::Int     ? RL_INT64
+         : v.tag == Tag::Complex ? complex_dtype(default_dtype)
+                                 : default_dtype;
 }
 
 void check_fits(const char* op, const Value& v, DType dtype) {
@@ -56,7 +60,8 @@ void check_fits(const char* op, const Value& v, DType dtype) {
   static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
   static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854775807.0};
   double x = v.as_double();
-  RL_CHECK(x >= low[dtype] && x <= high[dtype], Runtime, "%s: value cannot be converted to type %s without overflow: %g", op, dtype_name(dtype), x);
+  RL_CHECK(x >= low[dtype] && x <= high[dtype], Runtime,
+           "%s: value cannot be converted to type %s without overflow: %g", op, dtype_name(dtype), x);
 }
 
 }  // namespace
@@ -87,7 +92,8 @@ RL_OP(full) {
   Value number = call[1];
   if (number.is_tensor()) {
     Tensor* n = number.tensor;
-    RL_CHECK(n->ndim() == 0, Runtime, "full: fill_value must be a number or a 0-dim tensor, got shape %s", shape_text(n).c_str());
+    RL_CHECK(n->ndim() == 0, Runtime, "full: fill_value must be a number or a 0-dim tensor, got shape %s",
+             shape_text(n).c_str());
     Tensor* t = make(call, o, o.dtype_or(n->dtype()), call[0].dims());
     if (!t->is_meta()) check(rl_fill(&t->desc, &n->desc));
     return;
@@ -99,7 +105,8 @@ RL_OP(full) {
 RL_OP(empty_strided) {
   Options o(call, 2, default_device);
   Dims shape = call[0].dims(), strides = call[1].dims();
-  RL_CHECK(shape.n == strides.n, Runtime, "empty_strided: dimensionality of sizes (%d) must match dimensionality of strides (%d)", shape.n, strides.n);
+  RL_CHECK(shape.n == strides.n, Runtime,
+           "empty_strided: dimensionality of sizes (%d) must match dimensionality of strides (%d)", shape.n, strides.n);
   TensorRef t = empty_strided(o.dtype_or(default_dtype), shape.n, shape.v, strides.v, o.device);
   t->requires_grad = o.requires_grad;
   call.results[0] = Value::of(t.take());
@@ -115,8 +122,10 @@ Tensor* make_like(Call& call, int at) {
   int64_t format = call.integer_or(at + 5, 1);
   TensorRef t;
   if (format == 1) {
-    if (o.device == self->device()) t = empty_preserve(self, dtype);
-    else t = empty(dtype, self->ndim(), self->shape(), o.device);
+    if (o.device == self->device())
+      t = empty_preserve(self, dtype);
+    else
+      t = empty(dtype, self->ndim(), self->shape(), o.device);
   } else {
     t = empty(dtype, self->ndim(), self->shape(), o.device);
     if (format >= 2) {
@@ -125,7 +134,8 @@ Tensor* make_like(Call& call, int at) {
     }
   }
   if (o.requires_grad) {
-    RL_CHECK(is_differentiable(dtype), Runtime, "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));
+    RL_CHECK(is_differentiable(dtype), Runtime,
+             "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));
     t->requires_grad = true;
   }
   Tensor* made = t.get();
@@ -157,7 +167,8 @@ RL_OP(new_full) {
 }
 RL_OP(new_empty_strided) {
   Options o(call, 3, call.tensor(0)->device());
-  TensorRef t = empty_strided(o.dtype_or(call.tensor(0)->dtype()), static_cast<int>(call[1].size), call[1].ints, call[2].ints, o.device);
+  TensorRef t = empty_strided(o.dtype_or(call.tensor(0)->dtype()), static_cast<int>(call[1].size), call[1].ints,
+                              call[2].ints, o.device);
   t->requires_grad = o.requires_grad;
   call.results[0] = Value::of(t.take());
 }
@@ -180,7 +191,8 @@ void arange(Call& call, Value start, Value end, Value step, int options) {
   double s = start.as_double(), e = end.as_double(), d = step.as_double();
   RL_CHECK(d != 0, Runtime, "step must be nonzero");
   RL_CHECK(std::isfinite(s) && std::isfinite(e), Runtime, "unsupported range: %g -> %g", s, e);
-  RL_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), Runtime, "upper bound and lower bound inconsistent with step sign: arange(%g, %g, %g)", s, e, d);
+  RL_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), Runtime,
+           "upper bound and lower bound inconsistent with step sign: arange(%g, %g, %g)", s, e, d);
   int64_t n;
   if (integral) {
     int64_t a = start.as_int(), b = end.as_int(), c = step.as_int();
@@ -213,13 +225,20 @@ RL_OP(linspace) {
   for (Value& v : bounds) {
     if (!v.is_tensor()) continue;
     Tensor* t = v.tensor;
-    RL_CHECK(t->ndim() == 0, Runtime, "linspace only supports 0-dimensional start and end tensors, but got a tensor with %d dimension(s)", t->ndim());
-    if (is_complex(t->dtype())) v = Value::of(*cast(t, RL_COMPLEX128)->as<std::complex<double>>());
-    else if (is_float(t->dtype())) v = Value::of(*cast(t, RL_FLOAT64)->as<double>());
-    else v = Value::of(*cast(t, RL_INT64)->as<int64_t>());
+    RL_CHECK(t->ndim() == 0, Runtime,
+             "linspace only supports 0-dimensional start and end tensors, but got a tensor with %d dimension(s)",
+             t->ndim());
+    if (is_complex(t->dtype()))
+      v = Value::of(*cast(t, RL_COMPLEX128)->as<std::complex<double>>());
+    else if (is_float(t->dtype()))
+      v = Value::of(*cast(t, RL_FLOAT64)->as<double>());
+    else
+      v = Value::of(*cast(t, RL_INT64)->as<int64_t>());
   }
   bool complex = bounds[0].tag == Tag::Complex || bounds[1].tag == Tag::Complex;
-  DType dtype = o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype() : complex ? complex_dtype(default_dtype) : default_dtype);
+  DType dtype = o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype()
+                           : complex               ? complex_dtype(default_dtype)
+                                                   : default_dtype);
   Tensor* t = make(call, o, dtype, Dims{n});
   if (t->is_meta() || n == 0) return;
   ScalarTensor a(bounds[0]), b(bounds[1]);
@@ -248,12 +267,14 @@ RL_OP(fill) {
   Tensor* self = call.tensor(0);
   Tensor* out = call.result_like(0, self->dtype(), Dims(self->ndim(), self->shape()), self);
   check_fits("fill_", call[1], out->dtype());
-  RL_CHECK(call[1].tag != Tag::Complex || is_complex(out->dtype()), Runtime, "value cannot be converted to type %s without overflow", dtype_name(out->dtype()));
+  RL_CHECK(call[1].tag != Tag::Complex || is_complex(out->dtype()), Runtime,
+           "value cannot be converted to type %s without overflow", dtype_name(out->dtype()));
   fill_value(out, call[1]);
 }
 RL_OP(fill_Tensor) {
   Tensor *self = call.tensor(0), *value = call.tensor(1);
-  RL_CHECK(value->ndim() == 0, Runtime, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim());
+  RL_CHECK(value->ndim() == 0, Runtime,
+           "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim());
   TensorRef copy = TensorRef::share(value);
   if (may_share_memory(self, value)) copy = empty(value->dtype(), 0, nullptr), copy_into(copy.get(), value);
   Tensor* out = call.result_like(0, self->dtype(), Dims(self->ndim(), self->shape()), self);

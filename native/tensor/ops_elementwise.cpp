@@ -18,14 +18,16 @@ std::string text_of(const Value& v) {
 RL_OP(div_mode) {
   if (call[2].is_none()) return call.set(0, rl::call(ops::div, {call[0], call[1]}));
   std::string mode = text_of(call[2]);
-  RL_CHECK(mode == "trunc" || mode == "floor", Runtime, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode.c_str());
+  RL_CHECK(mode == "trunc" || mode == "floor", Runtime,
+           "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode.c_str());
   call.set(0, rl::call(mode == "trunc" ? ops::_div_trunc : ops::_div_floor, {call[0], call[1]}));
 }
 
 RL_OP(clamp) {
   const Value &low = call[1], &high = call[2];
   RL_CHECK(!low.is_none() || !high.is_none(), Runtime, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  RL_CHECK(!is_complex(call.tensor(0)->dtype()), Runtime, "clamp is not supported for complex types, got %s", dtype_name(call.tensor(0)->dtype()));
+  RL_CHECK(!is_complex(call.tensor(0)->dtype()), Runtime, "clamp is not supported for complex types, got %s",
+           dtype_name(call.tensor(0)->dtype()));
   if (high.is_none()) return call.set(0, rl::call(ops::clamp_min, {call[0], low}));
   if (low.is_none()) return call.set(0, rl::call(ops::clamp_max, {call[0], high}));
   call.set(0, rl::call(ops::_clamp, {call[0], low, high}));
@@ -33,7 +35,8 @@ RL_OP(clamp) {
 
 RL_OP(gelu) {
   std::string kind = text_of(call[1]);
-  RL_CHECK(kind == "none" || kind == "tanh", Runtime, "approximate argument must be either none or tanh, got '%s'", kind.c_str());
+  RL_CHECK(kind == "none" || kind == "tanh", Runtime, "approximate argument must be either none or tanh, got '%s'",
+           kind.c_str());
   call.set(0, rl::call(kind == "none" ? ops::_gelu : ops::_gelu_tanh, {call[0]}));
 }
 

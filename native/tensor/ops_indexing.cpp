@@ -1,7 +1,7 @@
 // Indexing by tensors: shape rules over the kernels of rushlight/index.h.
+#include "elementwise_ids.h"
 #include "op.h"
 #include "ops.h"
-#include "elementwise_ids.h"
 #include "rushlight/index.h"
 
 namespace rl {
@@ -33,8 +33,8 @@ struct Indices {
       if (t->dtype() == RL_BOOL || t->dtype() == RL_UINT8) {
         for (int k = 0; k < t->ndim(); k++)
           RL_CHECK(dim + k < self->ndim() && t->size(k) == self->size(dim + k), Index,
-                   "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d", shape_text(t).c_str(), k,
-                   shape_text(self).c_str(), dim + k);
+                   "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+                   shape_text(t).c_str(), k, shape_text(self).c_str(), dim + k);
         std::vector<TensorRef> parts = call_many(ops::nonzero_numpy, {Value::of(t)});
         for (TensorRef& p : parts) {
           tensors.push_back(p.get());
@@ -43,7 +43,8 @@ struct Indices {
         }
         continue;
       }
-      RL_CHECK(is_integral(t->dtype()), Index, "tensors used as indices must be long, int, byte or bool tensors, got %s", dtype_name(t->dtype()));
+      RL_CHECK(is_integral(t->dtype()), Index,
+               "tensors used as indices must be long, int, byte or bool tensors, got %s", dtype_name(t->dtype()));
       if (t->dtype() != RL_INT64) {
         owned.push_back(cast(t, RL_INT64));
         t = owned.back().get();
@@ -62,7 +63,8 @@ struct Indices {
         if (n != 1) {
           std::string all;
           for (Tensor* o : tensors) all += (all.empty() ? "" : ", ") + shape_text(o);
-          throw_error(ErrorKind::Index, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", all.c_str());
+          throw_error(ErrorKind::Index,
+                      "shape mismatch: indexing tensors could not be broadcast together with shapes %s", all.c_str());
         }
         n = t->size(i);
       }
@@ -106,12 +108,13 @@ struct Broadcast {
   Broadcast(const Tensor* t, const Dims& to, const char* what) : desc(t->desc), shape(to) {
     int extra = t->ndim() - to.n;
     for (int i = 0; i < extra; i++)
-      RL_CHECK(t->size(i) == 1, Runtime, "shape mismatch: %s of shape %s cannot be broadcast to %s", what, shape_text(t).c_str(),
-               shape_text(to.n, to.v).c_str());
+      RL_CHECK(t->size(i) == 1, Runtime, "shape mismatch: %s of shape %s cannot be broadcast to %s", what,
+               shape_text(t).c_str(), shape_text(to.n, to.v).c_str());
     for (int i = 0; i < to.n; i++) {
       int d = i + extra;
-      RL_CHECK(d < 0 || t->size(d) == to[i] || t->size(d) == 1, Runtime, "shape mismatch: %s of shape %s cannot be broadcast to indexing result of shape %s",
-               what, shape_text(t).c_str(), shape_text(to.n, to.v).c_str());
+      RL_CHECK(d < 0 || t->size(d) == to[i] || t->size(d) == 1, Runtime,
+               "shape mismatch: %s of shape %s cannot be broadcast to indexing result of shape %s", what,
+               shape_text(t).c_str(), shape_text(to.n, to.v).c_str());
       strides.push(d < 0 || t->size(d) != to[i] ? 0 : t->stride(d));
     }
     desc.ndim = to.n;
@@ -135,7 +138,8 @@ Tensor* start_from(Call& call, Tensor* self) {
 }
 
 void check_index_dtype(const char* op, const Tensor* index) {
-  RL_CHECK(index->dtype() == RL_INT64 || index->dtype() == RL_INT32, Runtime, "%s(): Expected dtype int32/int64 for index, got %s", op, dtype_name(index->dtype()));
+  RL_CHECK(index->dtype() == RL_INT64 || index->dtype() == RL_INT32, Runtime,
+           "%s(): Expected dtype int32/int64 for index, got %s", op, dtype_name(index->dtype()));
 }
 
 }  // namespace
@@ -162,9 +166,10 @@ RL_OP(_index_backward) {
 
 RL_OP(index_put_) {
   Tensor *self = call.tensor(0), *values = call.tensor(2);
-  RL_CHECK(self->dtype() == values->dtype(), Runtime,
-           "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.", dtype_title(self->dtype()),
-           dtype_title(values->dtype()));
+  RL_CHECK(
+      self->dtype() == values->dtype(), Runtime,
+      "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+      dtype_title(self->dtype()), dtype_title(values->dtype()));
   Indices ix("index_put_", self, call[1]);
   Broadcast checked(values, ix.result, "value tensor");
   if (self->is_meta()) return;
@@ -189,7 +194,8 @@ int64_t count_mask(const rl_tensor* mask, int64_t elements, std::vector<int64_t>
 
 RL_OP(_nonzero) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(!t->is_meta(), NotImplemented, "nonzero: the size of the result depends on data that a meta tensor does not have");
+  RL_CHECK(!t->is_meta(), NotImplemented,
+           "nonzero: the size of the result depends on data that a meta tensor does not have");
   std::vector<int64_t> offsets;
   int64_t n = count_mask(&t->desc, t->numel, offsets);
   Tensor* out = call.result(0, RL_INT64, Dims{n, t->ndim()});
@@ -197,7 +203,8 @@ RL_OP(_nonzero) {
 }
 RL_OP(nonzero_numpy) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(!t->is_meta(), NotImplemented, "nonzero: the size of the result depends on data that a meta tensor does not have");
+  RL_CHECK(!t->is_meta(), NotImplemented,
+           "nonzero: the size of the result depends on data that a meta tensor does not have");
   TensorRef one_dim;
   if (t->ndim() == 0) {
     int64_t one = 1;
@@ -214,7 +221,8 @@ RL_OP(nonzero_numpy) {
   check(rl_nonzero(&t->desc, offsets.data(), &columns));
   std::vector<TensorRef> list;
   int64_t one = 1;
-  for (int d = 0; d < t->ndim(); d++) list.push_back(over_storage(all->storage, RL_INT64, 1, &n, &one, all->data() + d * n * 8));
+  for (int d = 0; d < t->ndim(); d++)
+    list.push_back(over_storage(all->storage, RL_INT64, 1, &n, &one, all->data() + d * n * 8));
   call.set_list(0, std::move(list));
 }
 
@@ -231,7 +239,8 @@ struct Masked {
 };
 
 void check_mask(const char* op, const Tensor* mask) {
-  RL_CHECK(mask->dtype() == RL_BOOL, Runtime, "%s: expected a bool tensor for mask, got %s", op, dtype_name(mask->dtype()));
+  RL_CHECK(mask->dtype() == RL_BOOL, Runtime, "%s: expected a bool tensor for mask, got %s", op,
+           dtype_name(mask->dtype()));
 }
 
 }  // namespace
@@ -241,7 +250,8 @@ RL_OP(masked_select) {
   TensorRef converted;
   if (mask->dtype() == RL_UINT8) converted = cast(mask, RL_BOOL), mask = converted.get();
   check_mask("masked_select", mask);
-  RL_CHECK(!self->is_meta(), NotImplemented, "masked_select: the size of the result depends on data that a meta tensor does not have");
+  RL_CHECK(!self->is_meta(), NotImplemented,
+           "masked_select: the size of the result depends on data that a meta tensor does not have");
   Masked m("masked_select", self, mask);
   Broadcast s(self, m.shape, "self"), k(mask, m.shape, "mask");
   std::vector<int64_t> offsets;
@@ -253,7 +263,8 @@ RL_OP(masked_select) {
 RL_OP(masked_fill) {
   Tensor *self = call.tensor(0), *mask = call.tensor(1);
   check_mask("masked_fill", mask);
-  RL_CHECK(call[2].tag != Tag::Complex || is_complex(self->dtype()), Runtime, "value cannot be converted to type %s without overflow", dtype_name(self->dtype()));
+  RL_CHECK(call[2].tag != Tag::Complex || is_complex(self->dtype()), Runtime,
+           "value cannot be converted to type %s without overflow", dtype_name(self->dtype()));
   TensorRef value = empty(self->dtype(), 0, nullptr, self->device());
   if (!self->is_meta()) {
     Value v = call[2];
@@ -261,7 +272,8 @@ RL_OP(masked_fill) {
       static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
       static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854775807.0};
       RL_CHECK(v.as_double() >= low[self->dtype()] && v.as_double() <= high[self->dtype()], Runtime,
-               "masked_fill: value cannot be converted to type %s without overflow: %g", dtype_name(self->dtype()), v.as_double());
+               "masked_fill: value cannot be converted to type %s without overflow: %g", dtype_name(self->dtype()),
+               v.as_double());
     }
     fill_value(value.get(), v);
   }
@@ -272,8 +284,11 @@ RL_OP(masked_fill) {
 RL_OP(masked_fill_Tensor) {
   Tensor *self = call.tensor(0), *mask = call.tensor(1), *value = call.tensor(2);
   check_mask("masked_fill", mask);
-  RL_CHECK(value->ndim() == 0, Runtime, "masked_fill only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).", value->ndim());
-  RL_CHECK(can_cast(value->dtype(), self->dtype()) || !is_complex(value->dtype()), Runtime, "value cannot be converted to type %s without overflow", dtype_name(self->dtype()));
+  RL_CHECK(value->ndim() == 0, Runtime,
+           "masked_fill only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+           value->ndim());
+  RL_CHECK(can_cast(value->dtype(), self->dtype()) || !is_complex(value->dtype()), Runtime,
+           "value cannot be converted to type %s without overflow", dtype_name(self->dtype()));
   TensorRef v0 = cast(value, self->dtype());
   Value m = Value::of(mask), v = Value::of(v0), s = Value::of(self);
   const Value* inputs[3] = {&m, &v, &s};
@@ -282,8 +297,9 @@ RL_OP(masked_fill_Tensor) {
 RL_OP(masked_scatter) {
   Tensor *self = call.tensor(0), *mask = call.tensor(1), *source = call.tensor(2);
   check_mask("masked_scatter_", mask);
-  RL_CHECK(self->dtype() == source->dtype(), Runtime, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
-           dtype_name(self->dtype()), dtype_name(source->dtype()));
+  RL_CHECK(self->dtype() == source->dtype(), Runtime,
+           "masked_scatter: expected self and source to have same dtypes but got %s and %s", dtype_name(self->dtype()),
+           dtype_name(source->dtype()));
   Masked m("masked_scatter", self, mask);
   Tensor* out = call.result(0, self->dtype(), m.shape);
   if (out->is_meta()) return;
@@ -302,8 +318,10 @@ namespace {
 struct OneIndex {
   int dim;
   TensorRef index;
-  OneIndex(const char* op, const Tensor* self, int64_t dim_argument, Tensor* given) : dim(wrap_dim(dim_argument, self->ndim())) {
-    RL_CHECK(given->ndim() <= 1, Index, "%s(): Index is supposed to be a vector, but got shape %s", op, shape_text(given).c_str());
+  OneIndex(const char* op, const Tensor* self, int64_t dim_argument, Tensor* given)
+      : dim(wrap_dim(dim_argument, self->ndim())) {
+    RL_CHECK(given->ndim() <= 1, Index, "%s(): Index is supposed to be a vector, but got shape %s", op,
+             shape_text(given).c_str());
     check_index_dtype(op, given);
     index = cast(given, RL_INT64);
   }
@@ -311,17 +329,22 @@ struct OneIndex {
 
 // The source of index_copy and index_add: self's shape with the number of indices along dim.
 void check_source(const char* op, const Tensor* self, int dim, const Tensor* index, const Tensor* source) {
-  RL_CHECK(self->dtype() == source->dtype(), Runtime, "%s(): self and source expected to have the same dtype, but got (self) %s and (source) %s", op,
+  RL_CHECK(self->dtype() == source->dtype(), Runtime,
+           "%s(): self and source expected to have the same dtype, but got (self) %s and (source) %s", op,
            dtype_title(self->dtype()), dtype_title(source->dtype()));
   RL_CHECK(source->ndim() == self->ndim() || (self->ndim() <= 1 && source->ndim() <= 1), Index,
-           "%s(): When source and destination are not scalars, their dimensionality must match. Source dimensionality (%d), destination dimensionality (%d)",
+           "%s(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+           "(%d), destination dimensionality (%d)",
            op, source->ndim(), self->ndim());
   int64_t n = source->ndim() ? source->size(dim) : 1;
-  RL_CHECK(n == index->numel, Runtime, "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %d", op,
+  RL_CHECK(n == index->numel, Runtime,
+           "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %d", op,
            static_cast<ll>(index->numel), static_cast<ll>(n), dim);
   for (int i = 0; i < source->ndim() && i < self->ndim(); i++)
-    RL_CHECK(i == dim || source->size(i) == self->size(i), Runtime, "%s(): Source/destination tensor must have same slice shapes. Destination slice shape: %s and source slice shape: %s", op,
-             shape_text(self).c_str(), shape_text(source).c_str());
+    RL_CHECK(i == dim || source->size(i) == self->size(i), Runtime,
+             "%s(): Source/destination tensor must have same slice shapes. Destination slice shape: %s and source "
+             "slice shape: %s",
+             op, shape_text(self).c_str(), shape_text(source).c_str());
 }
 
 // A tensor of at least one dim for the kernels.
@@ -337,8 +360,11 @@ RL_OP(index_select) {
   Tensor* self = call.tensor(0);
   OneIndex ix("index_select", self, call.integer(1), call.tensor(2));
   Dims shape(self->ndim(), self->shape());
-  if (self->ndim()) shape[ix.dim] = ix.index->numel;
-  else RL_CHECK(ix.index->numel == 1, Index, "index_select(): Index to scalar can have only 1 value, got %lld value(s)", static_cast<ll>(ix.index->numel));
+  if (self->ndim())
+    shape[ix.dim] = ix.index->numel;
+  else
+    RL_CHECK(ix.index->numel == 1, Index, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+             static_cast<ll>(ix.index->numel));
   Tensor* out = call.result(0, self->dtype(), shape);
   if (out->is_meta()) return;
   TensorRef s = at_least_1d(self), o = at_least_1d(out);
@@ -379,7 +405,8 @@ RL_OP(index_copy) {
 RL_OP(index_fill) {
   Tensor* self = call.tensor(0);
   OneIndex ix("index_fill", self, call.integer(1), call.tensor(2));
-  RL_CHECK(call[3].tag != Tag::Complex || is_complex(self->dtype()), Runtime, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  RL_CHECK(call[3].tag != Tag::Complex || is_complex(self->dtype()), Runtime,
+           "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   Tensor* out = start_from(call, self);
   if (out->is_meta()) return;
   ScalarTensor value(call[3], self->dtype());
@@ -394,24 +421,33 @@ namespace {
 struct Spread {
   int dim;
   TensorRef index, self1, src1;
-  Spread(const char* op, Tensor* self, int64_t dim_argument, Tensor* given, const Tensor* src) : dim(wrap_dim(dim_argument, self->ndim())) {
-    RL_CHECK(given->numel == 0 || given->dtype() == RL_INT64 || given->dtype() == RL_INT32, Runtime, "%s(): Expected dtype int32/int64 for index, got %s", op,
-             dtype_name(given->dtype()));
+  Spread(const char* op, Tensor* self, int64_t dim_argument, Tensor* given, const Tensor* src)
+      : dim(wrap_dim(dim_argument, self->ndim())) {
+    RL_CHECK(given->numel == 0 || given->dtype() == RL_INT64 || given->dtype() == RL_INT32, Runtime,
+             "%s(): Expected dtype int32/int64 for index, got %s", op, dtype_name(given->dtype()));
     index = cast(given, RL_INT64);
     if (given->numel == 0) return;
     auto dims_of = [](const Tensor* t) { return std::max(t->ndim(), 1); };
-    RL_CHECK(dims_of(self) == dims_of(given), Runtime, "%s(): Index tensor must have the same number of dimensions as self tensor; expected %d, got %d", op,
+    RL_CHECK(dims_of(self) == dims_of(given), Runtime,
+             "%s(): Index tensor must have the same number of dimensions as self tensor; expected %d, got %d", op,
              self->ndim(), given->ndim());
     for (int i = 0; i < given->ndim() && i < self->ndim(); i++)
-      RL_CHECK(i == dim || given->size(i) <= self->size(i), Runtime, "%s(): Size does not match at dimension %d expected index %s to be no larger than self %s apart from dimension %d",
+      RL_CHECK(i == dim || given->size(i) <= self->size(i), Runtime,
+               "%s(): Size does not match at dimension %d expected index %s to be no larger than self %s apart from "
+               "dimension %d",
                op, i, shape_text(given).c_str(), shape_text(self).c_str(), dim);
     if (!src) return;
-    RL_CHECK(src->dtype() == self->dtype(), Runtime, "%s(): Expected self.dtype to be equal to src.dtype; got %s and %s", op, dtype_name(self->dtype()), dtype_name(src->dtype()));
-    RL_CHECK(dims_of(src) == dims_of(given), Runtime, "%s(): Index tensor must have the same number of dimensions as src tensor; expected %d, got %d", op,
+    RL_CHECK(src->dtype() == self->dtype(), Runtime,
+             "%s(): Expected self.dtype to be equal to src.dtype; got %s and %s", op, dtype_name(self->dtype()),
+             dtype_name(src->dtype()));
+    RL_CHECK(dims_of(src) == dims_of(given), Runtime,
+             "%s(): Index tensor must have the same number of dimensions as src tensor; expected %d, got %d", op,
              src->ndim(), given->ndim());
     for (int i = 0; i < given->ndim() && i < src->ndim(); i++)
-      RL_CHECK(given->size(i) <= src->size(i), Runtime, "%s(): Expected index %s to be no larger than self %s apart from dimension %d and to be no larger size than src %s", op,
-               shape_text(given).c_str(), shape_text(self).c_str(), dim, shape_text(src).c_str());
+      RL_CHECK(given->size(i) <= src->size(i), Runtime,
+               "%s(): Expected index %s to be no larger than self %s apart from dimension %d and to be no larger size "
+               "than src %s",
+               op, shape_text(given).c_str(), shape_text(self).c_str(), dim, shape_text(src).c_str());
   }
 };
 
@@ -456,28 +492,36 @@ RL_OP(scatter_add) { scatter(call, "scatter_add", RL_SCATTER_SUM); }
 
 RL_OP(take) {
   Tensor *self = call.tensor(0), *index = call.tensor(1);
-  RL_CHECK(index->dtype() == RL_INT64, Runtime, "take(): Expected a long tensor for index, but got %s", dtype_title(index->dtype()));
+  RL_CHECK(index->dtype() == RL_INT64, Runtime, "take(): Expected a long tensor for index, but got %s",
+           dtype_title(index->dtype()));
   RL_CHECK(self->numel > 0 || index->numel == 0, Index, "take(): tried to take from an empty tensor");
   Tensor* out = call.result(0, self->dtype(), Dims(index->ndim(), index->shape()));
   RL_KERNEL(out, rl_take(&self->desc, &index->desc, &out->desc));
 }
 RL_OP(put) {
   Tensor *self = call.tensor(0), *index = call.tensor(1), *source = call.tensor(2);
-  RL_CHECK(index->dtype() == RL_INT64, Runtime, "put_(): Expected a long tensor for index, but got %s", dtype_title(index->dtype()));
-  RL_CHECK(self->dtype() == source->dtype(), Runtime, "put_(): self and source expected to have the same dtype, but got self.dtype = %s and source.dtype = %s",
+  RL_CHECK(index->dtype() == RL_INT64, Runtime, "put_(): Expected a long tensor for index, but got %s",
+           dtype_title(index->dtype()));
+  RL_CHECK(self->dtype() == source->dtype(), Runtime,
+           "put_(): self and source expected to have the same dtype, but got self.dtype = %s and source.dtype = %s",
            dtype_title(self->dtype()), dtype_title(source->dtype()));
-  RL_CHECK(source->numel == index->numel, Runtime, "put_(): Expected source and index to have the same number of elements, but got source.numel() = %lld, index.numel() = %lld",
+  RL_CHECK(source->numel == index->numel, Runtime,
+           "put_(): Expected source and index to have the same number of elements, but got source.numel() = %lld, "
+           "index.numel() = %lld",
            static_cast<ll>(source->numel), static_cast<ll>(index->numel));
   RL_CHECK(self->numel > 0 || index->numel == 0, Index, "put_(): cannot put elements into an empty tensor");
   TensorRef safe = without_overlap(source, self);
   Tensor* out = start_from(call, self);
   if (out->is_meta()) return;
   TensorRef dense = contiguous(safe.get());
-  TensorRef shaped = over_storage(dense->storage, dense->dtype(), index->ndim(), index->shape(), [&] {
-    static thread_local int64_t strides[kMaxDims];
-    contiguous_strides(index->ndim(), index->shape(), strides);
-    return strides;
-  }(), dense->data());
+  TensorRef shaped = over_storage(
+      dense->storage, dense->dtype(), index->ndim(), index->shape(),
+      [&] {
+        static thread_local int64_t strides[kMaxDims];
+        contiguous_strides(index->ndim(), index->shape(), strides);
+        return strides;
+      }(),
+      dense->data());
   check(rl_put(&out->desc, &index->desc, &shaped->desc, call.flag(3)));
 }
 

@@ -29,14 +29,17 @@ rl_number number_of(const Value& v) {
 }
 
 void same_dtype(const char* op, const Tensor* a, const Tensor* b) {
-  RL_CHECK(a->dtype() == b->dtype(), Runtime, "%s: expected both operands to have the same dtype, but got: %s != %s", op, dtype_name(a->dtype()),
-           dtype_name(b->dtype()));
+  RL_CHECK(a->dtype() == b->dtype(), Runtime, "%s: expected both operands to have the same dtype, but got: %s != %s",
+           op, dtype_name(a->dtype()), dtype_name(b->dtype()));
   RL_CHECK(a->dtype() != RL_BOOL, NotImplemented, "\"%s\" not implemented for 'Bool'", op);
 }
 
 void expect_dims(const char* op, const char* what, const Tensor* t, int ndim) {
   RL_CHECK(t->ndim() == ndim, Runtime, "%s: Expected %dD %s for argument '%s', got %dD of shape %s", op, ndim,
-           ndim == 1 ? "vector" : ndim == 2 ? "matrix" : "tensor", what, t->ndim(), shape_text(t).c_str());
+           ndim == 1   ? "vector"
+           : ndim == 2 ? "matrix"
+                       : "tensor",
+           what, t->ndim(), shape_text(t).c_str());
 }
 
 // A geometry on the stack over a tensor's data, for kernel calls.
@@ -53,7 +56,8 @@ struct Matrix {
   }
 };
 
-void product(const rl_tensor* a, const rl_tensor* b, const rl_tensor* add, rl_number alpha, rl_number beta, Tensor* out, int64_t work) {
+void product(const rl_tensor* a, const rl_tensor* b, const rl_tensor* add, rl_number alpha, rl_number beta, Tensor* out,
+             int64_t work) {
   if (out->is_meta()) return;
   prepare_blas();
   GilRelease gil(work >= (int64_t{1} << 18));
@@ -72,12 +76,15 @@ struct Expanded {
       int d = t->ndim() - ndim + i;
       int64_t n = d < 0 ? 1 : t->size(d);
       RL_CHECK(n == shape[i] || n == 1, Runtime,
-               "%s: The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %d.  Target sizes: %s.  "
+               "%s: The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
+               "dimension %d.  Target sizes: %s.  "
                "Tensor sizes: %s",
-               op, static_cast<ll>(shape[i]), static_cast<ll>(n), i, shape_text(ndim, shape).c_str(), shape_text(t).c_str());
+               op, static_cast<ll>(shape[i]), static_cast<ll>(n), i, shape_text(ndim, shape).c_str(),
+               shape_text(t).c_str());
       strides[i] = n == 1 ? 0 : t->stride(d);
     }
-    RL_CHECK(t->ndim() <= ndim, Runtime, "%s: expected an input of at most %d dimensions, got shape %s", op, ndim, shape_text(t).c_str());
+    RL_CHECK(t->ndim() <= ndim, Runtime, "%s: expected an input of at most %d dimensions, got shape %s", op, ndim,
+             shape_text(t).c_str());
     desc.ndim = ndim;
     desc.shape = shape;
     desc.strides = strides;
@@ -94,17 +101,23 @@ RL_OP(_adjoint) {
 }
 RL_OP(conj) {
   Tensor* t = call.tensor(0);
-  if (is_complex(t->dtype())) call.set(0, rl::call(ops::conj_physical, {Value::of(t)}));
-  else call.set(0, TensorRef::share(t));
+  if (is_complex(t->dtype()))
+    call.set(0, rl::call(ops::conj_physical, {Value::of(t)}));
+  else
+    call.set(0, TensorRef::share(t));
 }
 RL_OP(_scale) {
-  if (call[1].tag != Tag::Complex && call[1].as_double() == 1) call.set(0, TensorRef::share(call.tensor(0)));
-  else call.set(0, rl::call(ops::mul, {call[0], call[1]}));
+  if (call[1].tag != Tag::Complex && call[1].as_double() == 1)
+    call.set(0, TensorRef::share(call.tensor(0)));
+  else
+    call.set(0, rl::call(ops::mul, {call[0], call[1]}));
 }
 RL_OP(_scale_conj) {
   Value factor = call[1];
-  if (factor.tag == Tag::Complex) factor.complex.im = -factor.complex.im;
-  else if (factor.as_double() == 1) return call.set(0, TensorRef::share(call.tensor(0)));
+  if (factor.tag == Tag::Complex)
+    factor.complex.im = -factor.complex.im;
+  else if (factor.as_double() == 1)
+    return call.set(0, TensorRef::share(call.tensor(0)));
   call.set(0, rl::call(ops::mul, {call[0], factor}));
 }
 RL_OP(_fold) {
@@ -120,8 +133,9 @@ RL_OP(mm) {
   Tensor *a = call.tensor(0), *b = call.tensor(1);
   expect_dims("mm", "self", a, 2);
   expect_dims("mm", "mat2", b, 2);
-  RL_CHECK(a->size(1) == b->size(0), Runtime, "mm: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", static_cast<ll>(a->size(0)),
-           static_cast<ll>(a->size(1)), static_cast<ll>(b->size(0)), static_cast<ll>(b->size(1)));
+  RL_CHECK(a->size(1) == b->size(0), Runtime, "mm: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+           static_cast<ll>(a->size(0)), static_cast<ll>(a->size(1)), static_cast<ll>(b->size(0)),
+           static_cast<ll>(b->size(1)));
   same_dtype("mm", a, b);
   Tensor* out = call.result(0, a->dtype(), Dims{a->size(0), b->size(1)});
   product(&a->desc, &b->desc, nullptr, kOne, kZero, out, out->numel * a->size(1));
@@ -132,8 +146,9 @@ RL_OP(bmm) {
   expect_dims("bmm", "batch1", a, 3);
   expect_dims("bmm", "batch2", b, 3);
   RL_CHECK(a->size(0) == b->size(0) && a->size(2) == b->size(1), Runtime,
-           "bmm: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].", static_cast<ll>(a->size(0)),
-           static_cast<ll>(a->size(2)), static_cast<ll>(b->size(0)), static_cast<ll>(b->size(1)));
+           "bmm: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+           static_cast<ll>(a->size(0)), static_cast<ll>(a->size(2)), static_cast<ll>(b->size(0)),
+           static_cast<ll>(b->size(1)));
   same_dtype("bmm", a, b);
   Tensor* out = call.result(0, a->dtype(), Dims{a->size(0), a->size(1), b->size(2)});
   product(&a->desc, &b->desc, nullptr, kOne, kZero, out, out->numel * a->size(2));
@@ -141,9 +156,11 @@ RL_OP(bmm) {
 
 RL_OP(mv) {
   Tensor *a = call.tensor(0), *x = call.tensor(1);
-  RL_CHECK(a->ndim() == 2 && x->ndim() == 1, Runtime, "mv: vector + matrix @ vector expected, got 1, %d, %d", a->ndim(), x->ndim());
-  RL_CHECK(a->size(1) == x->size(0), Runtime, "mv: size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", static_cast<ll>(a->size(0)),
-           static_cast<ll>(a->size(0)), static_cast<ll>(a->size(1)), static_cast<ll>(x->size(0)));
+  RL_CHECK(a->ndim() == 2 && x->ndim() == 1, Runtime, "mv: vector + matrix @ vector expected, got 1, %d, %d", a->ndim(),
+           x->ndim());
+  RL_CHECK(a->size(1) == x->size(0), Runtime, "mv: size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+           static_cast<ll>(a->size(0)), static_cast<ll>(a->size(0)), static_cast<ll>(a->size(1)),
+           static_cast<ll>(x->size(0)));
   same_dtype("mv", a, x);
   Tensor* out = call.result(0, a->dtype(), Dims{a->size(0)});
   if (out->is_meta()) return;
@@ -155,11 +172,13 @@ RL_OP(mv) {
 
 RL_OP(dot) {
   Tensor *a = call.tensor(0), *b = call.tensor(1);
-  RL_CHECK(a->ndim() == 1 && b->ndim() == 1, Runtime, "dot: 1D tensors expected, but got %dD and %dD tensors", a->ndim(), b->ndim());
-  RL_CHECK(a->dtype() == b->dtype(), Runtime, "dot: expected both vectors to have same dtype, but found %s and %s", dtype_title(a->dtype()),
-           dtype_title(b->dtype()));
+  RL_CHECK(a->ndim() == 1 && b->ndim() == 1, Runtime, "dot: 1D tensors expected, but got %dD and %dD tensors",
+           a->ndim(), b->ndim());
+  RL_CHECK(a->dtype() == b->dtype(), Runtime, "dot: expected both vectors to have same dtype, but found %s and %s",
+           dtype_title(a->dtype()), dtype_title(b->dtype()));
   RL_CHECK(a->numel == b->numel, Runtime,
-           "dot: inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and %lld elements "
+           "dot: inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, "
+           "but got %lld and %lld elements "
            "respectively",
            static_cast<ll>(a->numel), static_cast<ll>(b->numel), static_cast<ll>(a->numel), static_cast<ll>(b->numel));
   same_dtype("dot", a, b);
@@ -172,8 +191,10 @@ RL_OP(vdot) { op_dot(call); }
 
 RL_OP(addmm) {
   Tensor *self = call.tensor(0), *a = call.tensor(1), *b = call.tensor(2);
-  RL_CHECK(a->ndim() == 2 && b->ndim() == 2, Runtime, "addmm: mat1 must be a matrix and mat2 must be a matrix, got %dD and %dD tensors", a->ndim(), b->ndim());
-  RL_CHECK(a->size(1) == b->size(0), Runtime, "addmm: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", static_cast<ll>(a->size(0)),
+  RL_CHECK(a->ndim() == 2 && b->ndim() == 2, Runtime,
+           "addmm: mat1 must be a matrix and mat2 must be a matrix, got %dD and %dD tensors", a->ndim(), b->ndim());
+  RL_CHECK(a->size(1) == b->size(0), Runtime,
+           "addmm: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", static_cast<ll>(a->size(0)),
            static_cast<ll>(a->size(1)), static_cast<ll>(b->size(0)), static_cast<ll>(b->size(1)));
   same_dtype("addmm", a, b);
   same_dtype("addmm", self, a);
@@ -186,9 +207,11 @@ RL_OP(baddbmm) {
   Tensor *self = call.tensor(0), *a = call.tensor(1), *b = call.tensor(2);
   expect_dims("baddbmm", "batch1", a, 3);
   expect_dims("baddbmm", "batch2", b, 3);
-  RL_CHECK(a->size(0) == b->size(0) && a->size(2) == b->size(1), Runtime,
-           "baddbmm: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].", static_cast<ll>(a->size(0)),
-           static_cast<ll>(a->size(2)), static_cast<ll>(b->size(0)), static_cast<ll>(b->size(1)));
+  RL_CHECK(
+      a->size(0) == b->size(0) && a->size(2) == b->size(1), Runtime,
+      "baddbmm: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+      static_cast<ll>(a->size(0)), static_cast<ll>(a->size(2)), static_cast<ll>(b->size(0)),
+      static_cast<ll>(b->size(1)));
   same_dtype("baddbmm", a, b);
   same_dtype("baddbmm", self, a);
   int64_t shape[3] = {a->size(0), a->size(1), b->size(2)};
@@ -198,18 +221,19 @@ RL_OP(baddbmm) {
 }
 RL_OP(addmv) {
   Tensor *self = call.tensor(0), *a = call.tensor(1), *x = call.tensor(2);
-  RL_CHECK(a->ndim() == 2 && x->ndim() == 1 && self->ndim() <= 1, Runtime, "addmv: vector + matrix @ vector expected, got %d, %d, %d", self->ndim(),
-           a->ndim(), x->ndim());
+  RL_CHECK(a->ndim() == 2 && x->ndim() == 1 && self->ndim() <= 1, Runtime,
+           "addmv: vector + matrix @ vector expected, got %d, %d, %d", self->ndim(), a->ndim(), x->ndim());
   RL_CHECK(a->size(1) == x->size(0) && (self->numel == 1 || self->numel == a->size(0)), Runtime,
-           "addmv: size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", static_cast<ll>(self->numel), static_cast<ll>(a->size(0)),
-           static_cast<ll>(a->size(1)), static_cast<ll>(x->size(0)));
+           "addmv: size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", static_cast<ll>(self->numel),
+           static_cast<ll>(a->size(0)), static_cast<ll>(a->size(1)), static_cast<ll>(x->size(0)));
   same_dtype("addmv", a, x);
   same_dtype("addmv", self, a);
   int64_t n = a->size(0);
   Expanded add("addmv", self, 1, &n);
   Tensor* out = call.result(0, a->dtype(), 1, &n);
   if (out->is_meta()) return;
-  Matrix column(x, {x->size(0), 1}, {x->stride(0), 1}), to(out, {n, 1}, {out->stride(0), 1}), plus(self, {n, 1}, {add.strides[0], 0});
+  Matrix column(x, {x->size(0), 1}, {x->stride(0), 1}), to(out, {n, 1}, {out->stride(0), 1}),
+      plus(self, {n, 1}, {add.strides[0], 0});
   prepare_blas();
   GilRelease gil(a->numel >= (1 << 18));
   check(rl_matmul(&a->desc, &column.desc, &plus.desc, number_of(call[4]), number_of(call[3]), &to.desc));
@@ -218,7 +242,8 @@ RL_OP(addmv) {
 RL_OP(matmul) {
   Tensor *a = call.tensor_or_null(0), *b = call.tensor_or_null(1);
   RL_CHECK(a && b, Type, "matmul: both operands must be tensors");
-  RL_CHECK(a->ndim() > 0 && b->ndim() > 0, Runtime, "matmul: both arguments to matmul need to be at least 1D, but they are %dD and %dD", a->ndim(), b->ndim());
+  RL_CHECK(a->ndim() > 0 && b->ndim() > 0, Runtime,
+           "matmul: both arguments to matmul need to be at least 1D, but they are %dD and %dD", a->ndim(), b->ndim());
   if (RL_LIKELY(a->ndim() == 2 && b->ndim() == 2)) return call.set(0, rl::call(ops::mm, {Value::of(a), Value::of(b)}));
   if (a->ndim() == 1 && b->ndim() == 1) return call.set(0, rl::call(ops::dot, {Value::of(a), Value::of(b)}));
   if (a->ndim() == 2 && b->ndim() == 1) return call.set(0, rl::call(ops::mv, {Value::of(a), Value::of(b)}));
@@ -227,7 +252,8 @@ RL_OP(matmul) {
     return call.set(0, rl::call(ops::mv, {Value::of(t), Value::of(a)}));
   }
   int64_t inner_a = a->size(a->ndim() - 1), inner_b = b->size(b->ndim() >= 2 ? b->ndim() - 2 : 0);
-  RL_CHECK(inner_a == inner_b, Runtime, "matmul: the inner dimensions disagree; expected a.size(-1) == b.size(%d), got shapes %s and %s",
+  RL_CHECK(inner_a == inner_b, Runtime,
+           "matmul: the inner dimensions disagree; expected a.size(-1) == b.size(%d), got shapes %s and %s",
            b->ndim() >= 2 ? -2 : 0, shape_text(a).c_str(), shape_text(b).c_str());
   if (a->ndim() >= 3 && b->ndim() <= 2) {
     // One matrix for all: a single product over the merged rows.
@@ -253,7 +279,8 @@ RL_OP(matmul) {
     int da = i - (std::max(na, nb) - na), db = i - (std::max(na, nb) - nb);
     int64_t x = da < 0 ? 1 : left->size(da), y = db < 0 ? 1 : right->size(db);
     RL_CHECK(x == y || x == 1 || y == 1, Runtime,
-             "matmul: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d; the shapes are %s and %s",
+             "matmul: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension "
+             "%d; the shapes are %s and %s",
              static_cast<ll>(x), static_cast<ll>(y), i, shape_text(a).c_str(), shape_text(b).c_str());
     batch.push(x == 1 ? y : x);
     count *= batch[i];
@@ -272,25 +299,30 @@ RL_OP(matmul) {
   Dims shape = batch;
   if (a->ndim() > 1) shape.push(l->size(1));
   if (b->ndim() > 1) shape.push(r->size(2));
-  if (p->ndim() == shape.n && !std::memcmp(p->shape(), shape.v, sizeof(int64_t) * static_cast<size_t>(shape.n))) call.set(0, std::move(p));
-  else call.set(0, rl::call(ops::view, {Value::of(p), Value::of(shape)}));
+  if (p->ndim() == shape.n && !std::memcmp(p->shape(), shape.v, sizeof(int64_t) * static_cast<size_t>(shape.n)))
+    call.set(0, std::move(p));
+  else
+    call.set(0, rl::call(ops::view, {Value::of(p), Value::of(shape)}));
 }
 
 RL_OP(linear) {
   Tensor *x = call.tensor(0), *w = call.tensor(1), *bias = call.tensor_or_null(2);
-  RL_CHECK(w->ndim() == 2 || w->ndim() == 1, Runtime, "linear: weight must be a matrix (out_features, in_features), got shape %s", shape_text(w).c_str());
+  RL_CHECK(w->ndim() == 2 || w->ndim() == 1, Runtime,
+           "linear: weight must be a matrix (out_features, in_features), got shape %s", shape_text(w).c_str());
   RL_CHECK(x->ndim() >= 1, Runtime, "linear: input must have at least 1 dimension, got a 0-dim tensor");
   int64_t in = x->size(x->ndim() - 1), out_features = w->ndim() == 2 ? w->size(0) : 1, want = w->size(w->ndim() - 1);
   if (in != want) {
     int64_t rows = 1;
     for (int i = 0; i + 1 < x->ndim(); i++) rows *= x->size(i);
     throw_error(ErrorKind::Runtime,
-                "linear: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld): the input's last dimension is %lld, the weight expects %lld",
-                static_cast<ll>(rows), static_cast<ll>(in), static_cast<ll>(want), static_cast<ll>(out_features), static_cast<ll>(in), static_cast<ll>(want));
+                "linear: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld): the input's last "
+                "dimension is %lld, the weight expects %lld",
+                static_cast<ll>(rows), static_cast<ll>(in), static_cast<ll>(want), static_cast<ll>(out_features),
+                static_cast<ll>(in), static_cast<ll>(want));
   }
   RL_CHECK(x->dtype() == w->dtype() && (!bias || bias->dtype() == x->dtype()), Runtime,
-           "linear: mat1 and mat2 must have the same dtype, but got input %s, weight %s%s%s", dtype_name(x->dtype()), dtype_name(w->dtype()),
-           bias ? " and bias " : "", bias ? dtype_name(bias->dtype()) : "");
+           "linear: mat1 and mat2 must have the same dtype, but got input %s, weight %s%s%s", dtype_name(x->dtype()),
+           dtype_name(w->dtype()), bias ? " and bias " : "", bias ? dtype_name(bias->dtype()) : "");
   RL_CHECK(x->dtype() != RL_BOOL, NotImplemented, "\"linear\" not implemented for 'Bool'");
   Dims shape(x->ndim() - 1, x->shape());
   if (w->ndim() == 2) shape.push(out_features);
@@ -319,7 +351,8 @@ RL_OP(linear) {
   GilRelease gil(out->numel * in >= (int64_t{1} << 18));
   if (bias) {
     RL_CHECK(bias->ndim() <= 1 && (bias->numel == out_features || bias->numel == 1), Runtime,
-             "linear: bias must have %lld elements, got shape %s", static_cast<ll>(out_features), shape_text(bias).c_str());
+             "linear: bias must have %lld elements, got shape %s", static_cast<ll>(out_features),
+             shape_text(bias).c_str());
     Matrix plus(bias, {rows, out_features}, {0, bias->numel == 1 ? 0 : bias->stride(0)});
     check(rl_matmul(&a.desc, &b.desc, &plus.desc, kOne, kOne, &to.desc));
   } else {

@@ -25,7 +25,8 @@ TensorRef make(Call& call, int at, const Dims& shape, DType fallback) {
     call.results[0] = Value::of(fresh.take());
   }
   if (call[at + 4].as_bool()) {
-    RL_CHECK(is_differentiable(dtype), Runtime, "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));
+    RL_CHECK(is_differentiable(dtype), Runtime,
+             "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));
     t->requires_grad = true;
   }
   return TensorRef::share(t);
@@ -36,9 +37,11 @@ TensorRef make_like(Call& call, int at) {
   DType dtype = call[at].is_none() ? self->dtype() : call[at].dtype;
   Device device = call[at + 2].is_none() ? self->device() : static_cast<Device>(call[at + 2].integer);
   int64_t format = call.integer_or(at + 5, 1);
-  TensorRef t = format == 1 && device == self->device() ? empty_preserve(self, dtype) : empty(dtype, self->ndim(), self->shape(), device);
+  TensorRef t = format == 1 && device == self->device() ? empty_preserve(self, dtype)
+                                                        : empty(dtype, self->ndim(), self->shape(), device);
   if (call[at + 4].as_bool()) {
-    RL_CHECK(is_differentiable(dtype), Runtime, "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));
+    RL_CHECK(is_differentiable(dtype), Runtime,
+             "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));
     t->requires_grad = true;
   }
   call.set(0, t);
@@ -50,7 +53,8 @@ void float_dtype(const char* op, DType dtype) {
 }
 
 void check_range(int64_t low, int64_t high) {
-  RL_CHECK(low < high, Runtime, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<ll>(low), static_cast<ll>(high));
+  RL_CHECK(low < high, Runtime, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+           static_cast<ll>(low), static_cast<ll>(high));
 }
 
 }  // namespace
@@ -115,7 +119,8 @@ RL_OP(normal_) {
 }
 RL_OP(log_normal_) {
   RL_CHECK(call.real(2) > 0, Runtime, "log_normal_ expects std > 0.0, but found std=%g", call.real(2));
-  RL_KERNEL(call.tensor(0), rl_random_log_normal(generator_of(call[3]), call.real(1), call.real(2), &call.tensor(0)->desc));
+  RL_KERNEL(call.tensor(0),
+            rl_random_log_normal(generator_of(call[3]), call.real(1), call.real(2), &call.tensor(0)->desc));
 }
 RL_OP(exponential_) {
   RL_CHECK(call.real(1) > 0, Runtime, "exponential_ expects lambda > 0.0, but found lambda=%g", call.real(1));
@@ -126,13 +131,15 @@ RL_OP(cauchy_) {
   RL_KERNEL(call.tensor(0), rl_random_cauchy(generator_of(call[3]), call.real(1), call.real(2), &call.tensor(0)->desc));
 }
 RL_OP(geometric_) {
-  RL_CHECK(call.real(1) > 0 && call.real(1) < 1, Runtime, "geometric_ expects p to be in (0, 1), but got p=%g", call.real(1));
+  RL_CHECK(call.real(1) > 0 && call.real(1) < 1, Runtime, "geometric_ expects p to be in (0, 1), but got p=%g",
+           call.real(1));
   RL_KERNEL(call.tensor(0), rl_random_geometric(generator_of(call[2]), call.real(1), &call.tensor(0)->desc));
 }
 RL_OP(random_) { RL_KERNEL(call.tensor(0), rl_random_integers(generator_of(call[1]), &call.tensor(0)->desc)); }
 RL_OP(random__to) {
   check_range(0, call.integer(1));
-  RL_KERNEL(call.tensor(0), rl_random_integers_between(generator_of(call[2]), 0, call.integer(1), &call.tensor(0)->desc));
+  RL_KERNEL(call.tensor(0),
+            rl_random_integers_between(generator_of(call[2]), 0, call.integer(1), &call.tensor(0)->desc));
 }
 RL_OP(random__from) {
   if (call[2].is_none()) {
@@ -140,14 +147,18 @@ RL_OP(random__from) {
     return;
   }
   check_range(call.integer(1), call.integer(2));
-  RL_KERNEL(call.tensor(0), rl_random_integers_between(generator_of(call[3]), call.integer(1), call.integer(2), &call.tensor(0)->desc));
+  RL_KERNEL(call.tensor(0),
+            rl_random_integers_between(generator_of(call[3]), call.integer(1), call.integer(2), &call.tensor(0)->desc));
 }
 RL_OP(bernoulli__float) {
   double p = call.real(1);
   RL_CHECK(p >= 0 && p <= 1, Runtime, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   RL_KERNEL(call.tensor(0), rl_random_bernoulli(generator_of(call[2]), p, &call.tensor(0)->desc));
 }
-RL_OP(bernoulli__Tensor) { RL_KERNEL(call.tensor(0), rl_random_bernoulli_tensor(generator_of(call[2]), &call.tensor(1)->desc, &call.tensor(0)->desc)); }
+RL_OP(bernoulli__Tensor) {
+  RL_KERNEL(call.tensor(0),
+            rl_random_bernoulli_tensor(generator_of(call[2]), &call.tensor(1)->desc, &call.tensor(0)->desc));
+}
 RL_OP(bernoulli) {
   Tensor* p = call.tensor(0);
   float_dtype("bernoulli_tensor_cpu_p_", p->dtype());
@@ -171,7 +182,8 @@ RL_OP(binomial) {
   Tensor *count = call.tensor(0), *prob = call.tensor(1);
   const Tensor* both[2] = {count, prob};
   Dims shape = broadcast_shapes(both, 2, "binomial");
-  RL_CHECK(count->dtype() == prob->dtype(), Value, "Binomial expects tensors of one dtype, got %s and %s", dtype_name(count->dtype()), dtype_name(prob->dtype()));
+  RL_CHECK(count->dtype() == prob->dtype(), Value, "Binomial expects tensors of one dtype, got %s and %s",
+           dtype_name(count->dtype()), dtype_name(prob->dtype()));
   Tensor* out = call.result(0, count->dtype(), shape);
   RL_KERNEL(out, rl_random_binomial(generator_of(call[2]), &count->desc, &prob->desc, &out->desc));
 }
@@ -211,8 +223,10 @@ RL_OP(normal) {
   check(rl_random_normal(generator_of(call[2]), 0, std ? 1 : call.real(1), &out->desc));
   GradGuard off(false);
   if (std) call_inplace(ops::mul, {Value::of(out), Value::of(std)});
-  if (mean) call_inplace(ops::add, {Value::of(out), Value::of(mean), Value::of(1)});
-  else if (call.real(0) != 0) call_inplace(ops::add, {Value::of(out), Value::of(call.real(0)), Value::of(1)});
+  if (mean)
+    call_inplace(ops::add, {Value::of(out), Value::of(mean), Value::of(1)});
+  else if (call.real(0) != 0)
+    call_inplace(ops::add, {Value::of(out), Value::of(call.real(0)), Value::of(1)});
 }
 RL_OP(normal_size) {
   RL_CHECK(call.real(1) >= 0, Runtime, "normal expects std >= 0.0, but found std %g", call.real(1));
@@ -225,10 +239,12 @@ RL_OP(multinomial) {
   int64_t n = call.integer(1);
   bool replacement = call.flag(2);
   RL_CHECK(w->ndim() == 1 || w->ndim() == 2, Runtime, "prob_dist must be 1 or 2 dim, got %d", w->ndim());
-  RL_CHECK(is_float(w->dtype()), Runtime, "multinomial only supports floating-point dtypes for input, got: %s", dtype_name(w->dtype()));
+  RL_CHECK(is_float(w->dtype()), Runtime, "multinomial only supports floating-point dtypes for input, got: %s",
+           dtype_name(w->dtype()));
   RL_CHECK(n > 0, Runtime, "cannot sample n_sample <= 0 samples, got %lld", static_cast<ll>(n));
   int64_t classes = w->size(w->ndim() - 1);
-  RL_CHECK(replacement || n <= classes, Runtime, "cannot sample n_sample > prob_dist.size(-1) samples without replacement (%lld > %lld)", static_cast<ll>(n),
+  RL_CHECK(replacement || n <= classes, Runtime,
+           "cannot sample n_sample > prob_dist.size(-1) samples without replacement (%lld > %lld)", static_cast<ll>(n),
            static_cast<ll>(classes));
   RL_CHECK(classes <= (int64_t{1} << 24), Runtime, "number of categories cannot exceed 2^24");
   Dims shape(w->ndim() - 1, w->shape());
@@ -243,19 +259,23 @@ RL_OP(multinomial) {
   // Without replacement: the largest of weight / exponential number.
   TensorRef bad = rl::call(ops::all, {Value::of(rl::call(ops::isfinite, {Value::of(w)}))});
   TensorRef low = rl::call(ops::min, {Value::of(w)}), low64 = cast(low.get(), RL_FLOAT64);
-  RL_CHECK(*bad->as<uint8_t>() && *low64->as<double>() >= 0, Runtime, "probability tensor contains either `inf`, `nan` or element < 0");
+  RL_CHECK(*bad->as<uint8_t>() && *low64->as<double>() >= 0, Runtime,
+           "probability tensor contains either `inf`, `nan` or element < 0");
   TensorRef total = rl::call(ops::sum_dim, {Value::of(w), Value::of(Dims{-1})});
   TensorRef positive = rl::call(ops::count_nonzero, {Value::of(w), Value::of(Dims{-1})});
   TensorRef least = rl::call(ops::min, {Value::of(positive)});
   RL_CHECK(*least->as<int64_t>() > 0, Runtime, "invalid multinomial distribution (sum of probabilities <= 0)");
-  RL_CHECK(*least->as<int64_t>() >= n, Runtime, "multinomial: cannot draw %lld samples without replacement from %lld classes of non-zero weight",
+  RL_CHECK(*least->as<int64_t>() >= n, Runtime,
+           "multinomial: cannot draw %lld samples without replacement from %lld classes of non-zero weight",
            static_cast<ll>(n), static_cast<ll>(*least->as<int64_t>()));
   TensorRef q = empty_preserve(w, w->dtype());
   check(rl_random_exponential(generator_of(call[3]), 1, &q->desc));
   TensorRef ratio = rl::call(ops::div, {Value::of(w), Value::of(q)});
   TensorRef chosen;
-  if (n == 1) chosen = rl::call(ops::argmax, {Value::of(ratio), Value::of(-1), Value::of(true)});
-  else chosen = std::move(call_many(ops::topk, {Value::of(ratio), Value::of(n)})[1]);
+  if (n == 1)
+    chosen = rl::call(ops::argmax, {Value::of(ratio), Value::of(-1), Value::of(true)});
+  else
+    chosen = std::move(call_many(ops::topk, {Value::of(ratio), Value::of(n)})[1]);
   copy_into(out, chosen.get());
 }
 

@@ -22,7 +22,8 @@ uint64_t dim_mask(const Value& dims, int ndim) {
   RL_CHECK(ndim <= 64, Runtime, "only tensors with up to 64 dims are supported, got %d", ndim);
   uint64_t all = ndim == 0 ? 0 : ndim == 64 ? ~uint64_t{0} : (uint64_t{1} << ndim) - 1;
   if (dims.is_none() || (dims.tag == Tag::IntList && dims.size == 0)) return all;
-  if (dims.tag == Tag::Int) return ndim ? uint64_t{1} << wrap_dim(dims.integer, ndim) : (wrap_dim(dims.integer, ndim), 0);
+  if (dims.tag == Tag::Int)
+    return ndim ? uint64_t{1} << wrap_dim(dims.integer, ndim) : (wrap_dim(dims.integer, ndim), 0);
   uint64_t mask = 0;
   for (uint32_t i = 0; i < dims.size; i++) {
     int d = wrap_dim(dims.ints[i], ndim);
@@ -38,8 +39,10 @@ Plan plan(const Tensor* t, const Value& dims, bool keepdim) {
   for (int i = 0; i < t->ndim(); i++) {
     bool reduced = p.mask >> i & 1;
     if (reduced) p.count *= t->size(i);
-    if (!reduced) p.shape.push(t->size(i));
-    else if (keepdim) p.shape.push(1);
+    if (!reduced)
+      p.shape.push(t->size(i));
+    else if (keepdim)
+      p.shape.push(1);
   }
   return p;
 }
@@ -74,15 +77,19 @@ void run(Call& call, int output, Kernel kernel, Tensor* in, const Value& dims, b
 void refuse_empty(const char* op, const Tensor* t, const Value& dims) {
   if (t->numel) return;
   RL_CHECK(!dims.is_none() && !(dims.tag == Tag::IntList && dims.size == 0), Runtime,
-           "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.", op);
+           "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+           "'dim' argument.",
+           op);
   uint64_t mask = dim_mask(dims, t->ndim());
   for (int i = 0; i < t->ndim(); i++)
-    RL_CHECK(!(mask >> i & 1) || t->size(i) != 0, Index, "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", op, i,
+    RL_CHECK(!(mask >> i & 1) || t->size(i) != 0, Index,
+             "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", op, i,
              shape_text(t).c_str());
 }
 
 void refuse_complex(const char* op, const Tensor* t) {
-  RL_CHECK(!is_complex(t->dtype()), Runtime, "%s(): not supported for complex tensors, got %s", op, dtype_name(t->dtype()));
+  RL_CHECK(!is_complex(t->dtype()), Runtime, "%s(): not supported for complex tensors, got %s", op,
+           dtype_name(t->dtype()));
 }
 
 DType sum_dtype(const Call& call, const Tensor* t, int at) {
@@ -92,7 +99,9 @@ DType sum_dtype(const Call& call, const Tensor* t, int at) {
 }
 
 // Reads the input in the dtype the result asks for, when that changes the sum (a bool result of floats, say).
-TensorRef as_dtype(Tensor* t, DType wanted, bool given) { return given && wanted != t->dtype() ? cast(t, wanted) : TensorRef::share(t); }
+TensorRef as_dtype(Tensor* t, DType wanted, bool given) {
+  return given && wanted != t->dtype() ? cast(t, wanted) : TensorRef::share(t);
+}
 
 void sum_like(Call& call, Kernel kernel, const Value& dims, bool keepdim, int dtype_at) {
   Tensor* t = call.tensor(0);
@@ -146,7 +155,9 @@ void extreme_of_all(Call& call, Kernel kernel) {
   Tensor* t = call.tensor(0);
   refuse_complex(call.op.name, t);
   RL_CHECK(t->numel > 0, Runtime,
-           "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.", call.op.name);
+           "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+           "'dim' argument.",
+           call.op.name);
   run(call, 0, kernel, t, Value::none(), false, t->dtype());
 }
 
@@ -169,7 +180,9 @@ void arg_extreme(Call& call, Kernel kernel) {
   refuse_complex(call.op.name, t);
   RL_CHECK(t->dtype() != RL_BOOL, NotImplemented, "\"%s\" not implemented for 'Bool'", call.op.name);
   if (call[1].is_none()) {
-    RL_CHECK(t->numel > 0, Index, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+    RL_CHECK(t->numel > 0, Index,
+             "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+             "'dim' argument.",
              call.op.name);
   } else {
     refuse_empty(call.op.name, t, call[1]);
@@ -190,7 +203,8 @@ RL_OP(aminmax) {
   refuse_complex("aminmax", t);
   bool keepdim = call.flag(2);
   if (call[1].is_none()) {
-    RL_CHECK(t->numel > 0, Runtime, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+    RL_CHECK(t->numel > 0, Runtime,
+             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
   } else {
     refuse_empty("aminmax", t, call[1]);
   }
@@ -230,7 +244,8 @@ using Moment = rl_status (*)(const rl_tensor*, double, const rl_tensor*);
 using Moments = rl_status (*)(const rl_tensor*, double, const rl_tensor*, const rl_tensor*);
 
 void float_only(const char* op, const Tensor* t) {
-  RL_CHECK(is_differentiable(t->dtype()), Runtime, "%s only support floating point and complex dtypes, got %s", op, dtype_name(t->dtype()));
+  RL_CHECK(is_differentiable(t->dtype()), Runtime, "%s only support floating point and complex dtypes, got %s", op,
+           dtype_name(t->dtype()));
 }
 
 void moment(Call& call, Moment kernel, const Value& dims, double correction, bool keepdim) {

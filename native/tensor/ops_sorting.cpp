@@ -10,7 +10,8 @@ namespace {
 using ll = long long;
 
 void refuse_complex(const char* op, const Tensor* t) {
-  RL_CHECK(!is_complex(t->dtype()), Runtime, "%s(): input tensor must be of non-complex type, got %s", op, dtype_name(t->dtype()));
+  RL_CHECK(!is_complex(t->dtype()), Runtime, "%s(): input tensor must be of non-complex type, got %s", op,
+           dtype_name(t->dtype()));
 }
 
 void sort(Call& call, int64_t dim_argument, bool descending) {
@@ -30,10 +31,12 @@ void select(Call& call, rl_select_kind kind, int64_t k, int64_t dim_argument, bo
   Tensor* t = call.tensor(0);
   refuse_complex(call.op.name, t);
   int dim = wrap_dim(dim_argument, t->ndim());
-  RL_CHECK(t->ndim() == 0 || t->size(dim) > 0, Index, "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", call.op.name, dim,
+  RL_CHECK(t->ndim() == 0 || t->size(dim) > 0, Index,
+           "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", call.op.name, dim,
            shape_text(t).c_str());
   if (kind == RL_SELECT_KTH)
-    RL_CHECK(k >= 1 && k <= (t->ndim() ? t->size(dim) : 1), Runtime, "kthvalue(): selected number k out of range for dimension %d", dim);
+    RL_CHECK(k >= 1 && k <= (t->ndim() ? t->size(dim) : 1), Runtime,
+             "kthvalue(): selected number k out of range for dimension %d", dim);
   Dims shape, kept_shape, strides;
   for (int i = 0; i < t->ndim(); i++) {
     kept_shape.push(i == dim ? 1 : t->size(i));
@@ -69,7 +72,8 @@ RL_OP(topk) {
   refuse_complex("topk", t);
   int dim = wrap_dim(call.integer(2), t->ndim());
   int64_t k = call.integer(1), n = t->ndim() ? t->size(dim) : 1;
-  RL_CHECK(k >= 0 && k <= n, Runtime, "selected index k out of range: topk of k = %lld along dimension %d of size %lld", static_cast<ll>(k), dim, static_cast<ll>(n));
+  RL_CHECK(k >= 0 && k <= n, Runtime, "selected index k out of range: topk of k = %lld along dimension %d of size %lld",
+           static_cast<ll>(k), dim, static_cast<ll>(n));
   Dims shape(t->ndim(), t->shape());
   if (t->ndim()) shape[dim] = k;
   Tensor* values = call.result(0, t->dtype(), shape);

@@ -8,7 +8,9 @@ namespace {
 
 using ll = long long;
 
-TensorRef like(Tensor* t, const Dims& shape, const Dims& strides, int64_t offset = 0) { return make_view(t, shape, strides, offset); }
+TensorRef like(Tensor* t, const Dims& shape, const Dims& strides, int64_t offset = 0) {
+  return make_view(t, shape, strides, offset);
+}
 Dims shape_of(const Tensor* t) { return Dims(t->ndim(), t->shape()); }
 Dims strides_of(const Tensor* t) { return Dims(t->ndim(), t->strides()); }
 
@@ -32,16 +34,19 @@ Dims infer_size(const Value& size, int64_t numel) {
       RL_CHECK(unknown < 0, Runtime, "only one dimension can be inferred, got shape %s", shape_text(d.n, d.v).c_str());
       unknown = i;
     } else {
-      RL_CHECK(d[i] >= 0, Runtime, "invalid shape dimension %lld in %s", static_cast<ll>(d[i]), shape_text(d.n, d.v).c_str());
+      RL_CHECK(d[i] >= 0, Runtime, "invalid shape dimension %lld in %s", static_cast<ll>(d[i]),
+               shape_text(d.n, d.v).c_str());
       if (__builtin_mul_overflow(known, d[i], &known)) known = -2;
     }
   }
   bool fits = unknown < 0 ? known == numel : known > 0 ? numel % known == 0 : false;
   if (unknown >= 0 && known == 0 && numel == 0)
     throw_error(ErrorKind::Runtime,
-                "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any value and is ambiguous",
+                "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be "
+                "any value and is ambiguous",
                 shape_text(d.n, d.v).c_str());
-  RL_CHECK(fits, Runtime, "shape '%s' is invalid for input of size %lld", shape_text(d.n, d.v).c_str(), static_cast<ll>(numel));
+  RL_CHECK(fits, Runtime, "shape '%s' is invalid for input of size %lld", shape_text(d.n, d.v).c_str(),
+           static_cast<ll>(numel));
   if (unknown >= 0) d[unknown] = numel / known;
   return d;
 }
@@ -89,8 +94,8 @@ RL_OP(select) {
   RL_CHECK(t->ndim() > 0, Index, "select() cannot be applied to a 0-dim tensor.");
   int dim = wrap_dim(call.integer(1), t->ndim());
   int64_t i = call.integer(2), n = t->size(dim);
-  RL_CHECK(i >= -n && i < n, Index, "select(): index %lld out of range for tensor of size %s at dimension %d", static_cast<ll>(i),
-           shape_text(t).c_str(), dim);
+  RL_CHECK(i >= -n && i < n, Index, "select(): index %lld out of range for tensor of size %s at dimension %d",
+           static_cast<ll>(i), shape_text(t).c_str(), dim);
   if (i < 0) i += n;
   Dims shape = shape_of(t), strides = strides_of(t);
   int64_t offset = i * strides[dim];
@@ -106,11 +111,12 @@ TensorRef narrow(Tensor* t, int64_t dim_argument, int64_t start, int64_t length)
   int dim = wrap_dim(dim_argument, t->ndim());
   int64_t n = t->size(dim);
   RL_CHECK(length >= 0, Runtime, "narrow(): length must be non-negative, got %lld", static_cast<ll>(length));
-  RL_CHECK(start >= -n && start <= n, Index, "start out of range (expected to be in range of [%lld, %lld], but got %lld)",
-           static_cast<ll>(-n), static_cast<ll>(n), static_cast<ll>(start));
+  RL_CHECK(start >= -n && start <= n, Index,
+           "start out of range (expected to be in range of [%lld, %lld], but got %lld)", static_cast<ll>(-n),
+           static_cast<ll>(n), static_cast<ll>(start));
   if (start < 0) start += n;
-  RL_CHECK(start <= n - length, Runtime, "start (%lld) + length (%lld) exceeds dimension size (%lld).", static_cast<ll>(start),
-           static_cast<ll>(length), static_cast<ll>(n));
+  RL_CHECK(start <= n - length, Runtime, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
+           static_cast<ll>(start), static_cast<ll>(length), static_cast<ll>(n));
   Dims shape = shape_of(t);
   shape[dim] = length;
   return like(t, shape, strides_of(t), start * t->stride(dim));
@@ -202,7 +208,8 @@ RL_OP(view) {
   Tensor* t = call.tensor(0);
   Dims shape = infer_size(call[1], t->numel), strides;
   RL_CHECK(view_strides(t, shape, strides), Runtime,
-           "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+           "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+           "contiguous "
            "subspaces). Use .reshape(...) instead. (view of shape %s, strides %s as %s)",
            shape_text(t).c_str(), shape_text(t->ndim(), t->strides()).c_str(), shape_text(shape.n, shape.v).c_str());
   call.set(0, like(t, shape, strides));
@@ -216,19 +223,24 @@ RL_OP(view_as_dtype) {
   int64_t from_size = itemsize(t->dtype()), to_size = itemsize(to);
   Dims shape = shape_of(t), strides = strides_of(t);
   if (to_size != from_size) {
-    RL_CHECK(t->ndim() > 0, Runtime, "self.dim() cannot be 0 to view %s as %s (different element sizes)", dtype_title(t->dtype()), dtype_title(to));
+    RL_CHECK(t->ndim() > 0, Runtime, "self.dim() cannot be 0 to view %s as %s (different element sizes)",
+             dtype_title(t->dtype()), dtype_title(to));
     int last = t->ndim() - 1;
-    RL_CHECK(t->stride(last) == 1 || t->numel == 0, Runtime, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld",
+    RL_CHECK(t->stride(last) == 1 || t->numel == 0, Runtime,
+             "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld",
              dtype_title(t->dtype()), dtype_title(to), static_cast<ll>(t->stride(last)));
     if (to_size > from_size) {
       int64_t ratio = to_size / from_size;
       RL_CHECK(shape[last] % ratio == 0, Runtime,
-               "self.size(-1) must be divisible by %lld to view %s as %s (different element sizes), but got %lld", static_cast<ll>(ratio),
-               dtype_title(t->dtype()), dtype_title(to), static_cast<ll>(shape[last]));
-      RL_CHECK(t->offset() % ratio == 0, Runtime, "self.storage_offset() must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
-               static_cast<ll>(ratio), dtype_title(t->dtype()), dtype_title(to), static_cast<ll>(t->offset()));
+               "self.size(-1) must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
+               static_cast<ll>(ratio), dtype_title(t->dtype()), dtype_title(to), static_cast<ll>(shape[last]));
+      RL_CHECK(
+          t->offset() % ratio == 0, Runtime,
+          "self.storage_offset() must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
+          static_cast<ll>(ratio), dtype_title(t->dtype()), dtype_title(to), static_cast<ll>(t->offset()));
       for (int i = 0; i < last; i++) {
-        RL_CHECK(strides[i] % ratio == 0, Runtime, "self.stride(%d) must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
+        RL_CHECK(strides[i] % ratio == 0, Runtime,
+                 "self.stride(%d) must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
                  i, static_cast<ll>(ratio), dtype_title(t->dtype()), dtype_title(to), static_cast<ll>(strides[i]));
         strides[i] /= ratio;
       }
@@ -257,13 +269,16 @@ RL_OP(permute) {
   Tensor* t = call.tensor(0);
   const Value& dims = call[1];
   RL_CHECK(static_cast<int>(dims.size) == t->ndim(), Runtime,
-           "permute: number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
-           "input.dim() = %d is not equal to len(dims) = %u", t->ndim(), dims.size);
+           "permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
+           "dimensions i.e. "
+           "input.dim() = %d is not equal to len(dims) = %u",
+           t->ndim(), dims.size);
   Dims shape, strides;
   uint64_t seen = 0;
   for (int i = 0; i < t->ndim(); i++) {
     int d = wrap_dim(dims.ints[i], t->ndim());
-    RL_CHECK(!(seen >> d & 1), Runtime, "permute(): duplicate dims are not allowed, got %s", shape_text(static_cast<int>(dims.size), dims.ints).c_str());
+    RL_CHECK(!(seen >> d & 1), Runtime, "permute(): duplicate dims are not allowed, got %s",
+             shape_text(static_cast<int>(dims.size), dims.ints).c_str());
     seen |= uint64_t{1} << d;
     shape.push(t->size(d));
     strides.push(t->stride(d));
@@ -308,26 +323,31 @@ RL_OP(expand) {
   Tensor* t = call.tensor(0);
   Dims shape = call[1].dims(), strides;
   RL_CHECK(shape.n >= t->ndim(), Runtime,
-           "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal to the number of dimensions in the tensor (%d)",
+           "expand(%s, size=%s): the number of sizes provided (%d) must be greater or equal to the number of "
+           "dimensions in the tensor (%d)",
            shape_text(t).c_str(), shape_text(shape.n, shape.v).c_str(), shape.n, t->ndim());
   strides.n = shape.n;
   for (int i = 0; i < shape.n; i++) {
     int d = i - (shape.n - t->ndim());
     if (d < 0) {
-      RL_CHECK(shape[i] >= 0, Runtime, "The expanded size of the tensor (%lld) isn't allowed in a leading, non-existing dimension %d",
+      RL_CHECK(shape[i] >= 0, Runtime,
+               "The expanded size of the tensor (%lld) isn't allowed in a leading, non-existing dimension %d",
                static_cast<ll>(shape[i]), i);
       strides[i] = 0;
       continue;
     }
     if (shape[i] == -1) shape[i] = t->size(d);
-    RL_CHECK(shape[i] >= 0, Runtime, "expand(): sizes must not be negative, got %s", shape_text(shape.n, shape.v).c_str());
+    RL_CHECK(shape[i] >= 0, Runtime, "expand(): sizes must not be negative, got %s",
+             shape_text(shape.n, shape.v).c_str());
     if (t->size(d) == shape[i]) {
       strides[i] = t->stride(d);
     } else {
       RL_CHECK(t->size(d) == 1, Runtime,
-               "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %d.  Target sizes: %s.  "
+               "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension "
+               "%d.  Target sizes: %s.  "
                "Tensor sizes: %s",
-               static_cast<ll>(shape[i]), static_cast<ll>(t->size(d)), i, shape_text(shape.n, shape.v).c_str(), shape_text(t).c_str());
+               static_cast<ll>(shape[i]), static_cast<ll>(t->size(d)), i, shape_text(shape.n, shape.v).c_str(),
+               shape_text(t).c_str());
       strides[i] = 0;
     }
   }
@@ -383,7 +403,8 @@ RL_OP(unsqueeze) {
 RL_OP(flatten) {
   Tensor* t = call.tensor(0);
   int start = wrap_dim(call.integer(1), t->ndim()), end = wrap_dim(call.integer(2), t->ndim());
-  RL_CHECK(start <= end, Runtime, "flatten() has invalid args: start_dim cannot come after end_dim (%d, %d)", start, end);
+  RL_CHECK(start <= end, Runtime, "flatten() has invalid args: start_dim cannot come after end_dim (%d, %d)", start,
+           end);
   Dims shape;
   if (t->ndim() == 0) {
     shape.push(1);
@@ -411,10 +432,13 @@ RL_OP(unflatten) {
   RL_CHECK(t->ndim() > 0, Index, "unflatten: a 0-dim tensor has no dimension to divide");
   int64_t product = 1, unknown = 0;
   for (uint32_t i = 0; i < call[2].size; i++) {
-    if (call[2].ints[i] == -1) unknown++;
-    else product *= call[2].ints[i];
+    if (call[2].ints[i] == -1)
+      unknown++;
+    else
+      product *= call[2].ints[i];
   }
-  RL_CHECK(unknown <= 1, Runtime, "only one dimension can be inferred, got sizes %s", shape_text(static_cast<int>(call[2].size), call[2].ints).c_str());
+  RL_CHECK(unknown <= 1, Runtime, "only one dimension can be inferred, got sizes %s",
+           shape_text(static_cast<int>(call[2].size), call[2].ints).c_str());
   RL_CHECK(unknown ? product > 0 && t->size(dim) % product == 0 : product == t->size(dim), Runtime,
            "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) in the input tensor",
            shape_text(static_cast<int>(call[2].size), call[2].ints).c_str(), dim, static_cast<ll>(t->size(dim)));
@@ -424,7 +448,8 @@ RL_OP(unflatten) {
       shape.push(t->size(i));
       continue;
     }
-    for (uint32_t k = 0; k < call[2].size; k++) shape.push(call[2].ints[k] == -1 ? t->size(dim) / product : call[2].ints[k]);
+    for (uint32_t k = 0; k < call[2].size; k++)
+      shape.push(call[2].ints[k] == -1 ? t->size(dim) / product : call[2].ints[k]);
   }
   call.set(0, rl::call(ops::view, {call[0], Value::of(shape)}));
 }
@@ -432,7 +457,8 @@ RL_OP(unflatten) {
 RL_OP(as_strided) {
   Tensor* t = call.tensor(0);
   Dims shape = call[1].dims(), strides = call[2].dims();
-  RL_CHECK(shape.n == strides.n, Runtime, "mismatch in length of strides and shape: as_strided got size %s and stride %s",
+  RL_CHECK(shape.n == strides.n, Runtime,
+           "mismatch in length of strides and shape: as_strided got size %s and stride %s",
            shape_text(shape.n, shape.v).c_str(), shape_text(strides.n, strides.v).c_str());
   int64_t offset = call.integer_or(3, t->offset());
   RL_CHECK(offset >= 0, Runtime, "as_strided: storage_offset must not be negative, got %lld", static_cast<ll>(offset));
@@ -442,22 +468,24 @@ RL_OP(as_strided) {
              shape_text(strides.n, strides.v).c_str());
     int64_t step = 0;
     if (n > 0)
-      RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(last, step, &last), Runtime,
-               "as_strided: sizes and strides overflow");
+      RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(last, step, &last),
+               Runtime, "as_strided: sizes and strides overflow");
   }
   int64_t size = itemsize(t->dtype());
   RL_CHECK(n == 0 || last < static_cast<int64_t>(t->storage->nbytes) / size, Runtime,
-           "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %lld requiring a storage size of %lld are out of bounds for "
+           "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %lld requiring a storage size of %lld "
+           "are out of bounds for "
            "storage of size %zu",
-           shape_text(shape.n, shape.v).c_str(), shape_text(strides.n, strides.v).c_str(), static_cast<ll>(offset), static_cast<ll>(size),
-           static_cast<ll>((last + 1) * size), t->storage->nbytes);
+           shape_text(shape.n, shape.v).c_str(), shape_text(strides.n, strides.v).c_str(), static_cast<ll>(offset),
+           static_cast<ll>(size), static_cast<ll>((last + 1) * size), t->storage->nbytes);
   call.set(0, make_view(t, shape.n, shape.v, strides.v, static_cast<char*>(t->storage->data) + offset * size));
 }
 
 RL_OP(diagonal) {
   Tensor* t = call.tensor(0);
   int a = wrap_dim(call.integer(2), t->ndim()), b = wrap_dim(call.integer(3), t->ndim());
-  RL_CHECK(a != b, Runtime, "diagonal dimensions cannot be identical %lld, %lld", static_cast<ll>(call.integer(2)), static_cast<ll>(call.integer(3)));
+  RL_CHECK(a != b, Runtime, "diagonal dimensions cannot be identical %lld, %lld", static_cast<ll>(call.integer(2)),
+           static_cast<ll>(call.integer(3)));
   int64_t offset = call.integer(1);
   int64_t n = offset >= 0 ? std::min(t->size(a), t->size(b) - offset) : std::min(t->size(a) + offset, t->size(b));
   n = std::max<int64_t>(n, 0);
@@ -486,7 +514,8 @@ RL_OP(unfold) {
   int dim = wrap_dim(call.integer(1), t->ndim());
   int64_t limit = t->ndim() ? t->size(dim) : 1;
   RL_CHECK(size >= 0, Runtime, "size is %lld but must be >= 0", static_cast<ll>(size));
-  RL_CHECK(size <= limit, Runtime, "maximum size for tensor at dimension %d is %lld but size is %lld", dim, static_cast<ll>(limit), static_cast<ll>(size));
+  RL_CHECK(size <= limit, Runtime, "maximum size for tensor at dimension %d is %lld but size is %lld", dim,
+           static_cast<ll>(limit), static_cast<ll>(size));
   RL_CHECK(step > 0, Runtime, "step is %lld but must be > 0", static_cast<ll>(step));
   Dims shape = shape_of(t), strides = strides_of(t);
   if (t->ndim() == 0) {
@@ -518,7 +547,8 @@ RL_OP(_unfold_backward) {
 
 RL_OP(view_as_real) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(is_complex(t->dtype()), Runtime, "view_as_real is only supported for complex tensors, got %s", dtype_name(t->dtype()));
+  RL_CHECK(is_complex(t->dtype()), Runtime, "view_as_real is only supported for complex tensors, got %s",
+           dtype_name(t->dtype()));
   Dims shape = shape_of(t), strides = strides_of(t);
   for (int i = 0; i < strides.n; i++) strides[i] *= 2;
   shape.push(2);
@@ -528,20 +558,25 @@ RL_OP(view_as_real) {
 RL_OP(view_as_complex) {
   Tensor* t = call.tensor(0);
   RL_CHECK(t->dtype() == RL_FLOAT32 || t->dtype() == RL_FLOAT64, Runtime,
-           "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s", dtype_title(t->dtype()));
+           "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
+           dtype_title(t->dtype()));
   int last = t->ndim() - 1;
   RL_CHECK(last >= 0, Runtime, "Input tensor must have one or more dimensions");
-  RL_CHECK(t->size(last) == 2, Runtime, "Tensor must have a last dimension of size 2, got shape %s", shape_text(t).c_str());
-  RL_CHECK(t->stride(last) == 1, Runtime, "Tensor must have a last dimension with stride 1, got strides %s", shape_text(t->ndim(), t->strides()).c_str());
+  RL_CHECK(t->size(last) == 2, Runtime, "Tensor must have a last dimension of size 2, got shape %s",
+           shape_text(t).c_str());
+  RL_CHECK(t->stride(last) == 1, Runtime, "Tensor must have a last dimension with stride 1, got strides %s",
+           shape_text(t->ndim(), t->strides()).c_str());
   Dims shape = shape_of(t), strides = strides_of(t);
   shape.n--;
   strides.n--;
   for (int i = 0; i < strides.n; i++) {
-    RL_CHECK(strides[i] % 2 == 0, Runtime, "Tensor must have a stride divisible by 2 for all but last dimension, got strides %s",
+    RL_CHECK(strides[i] % 2 == 0, Runtime,
+             "Tensor must have a stride divisible by 2 for all but last dimension, got strides %s",
              shape_text(t->ndim(), t->strides()).c_str());
     strides[i] /= 2;
   }
-  RL_CHECK(t->offset() % 2 == 0, Runtime, "Tensor must have a storage_offset divisible by 2, got %lld", static_cast<ll>(t->offset()));
+  RL_CHECK(t->offset() % 2 == 0, Runtime, "Tensor must have a storage_offset divisible by 2, got %lld",
+           static_cast<ll>(t->offset()));
   call.set(0, view_dtype(t, complex_dtype(t->dtype()), shape, strides, t->data()));
 }
 
@@ -576,8 +611,11 @@ RL_OP(split) {
   RL_CHECK(t->ndim() > 0, Runtime, "split expects at least a 1-dimensional tensor");
   int dim = wrap_dim(call.integer(2), t->ndim());
   int64_t size = call.integer(1);
-  RL_CHECK(size >= 0, Runtime, "split expects split_size be non-negative, but got split_size=%lld", static_cast<ll>(size));
-  RL_CHECK(size > 0 || t->size(dim) == 0, Runtime, "split_size can only be 0 if dimension size is 0, but got dimension size of %lld", static_cast<ll>(t->size(dim)));
+  RL_CHECK(size >= 0, Runtime, "split expects split_size be non-negative, but got split_size=%lld",
+           static_cast<ll>(size));
+  RL_CHECK(size > 0 || t->size(dim) == 0, Runtime,
+           "split_size can only be 0 if dimension size is 0, but got dimension size of %lld",
+           static_cast<ll>(t->size(dim)));
   call.set_list(0, pieces(t, dim, equal_sizes(t->size(dim), size)));
 }
 RL_OP(split_with_sizes) {
@@ -588,13 +626,15 @@ RL_OP(split_with_sizes) {
   int64_t sum = 0;
   for (uint32_t i = 0; i < call[1].size; i++) {
     int64_t n = call[1].ints[i];
-    RL_CHECK(n >= 0, Runtime, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
+    RL_CHECK(n >= 0, Runtime,
+             "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
              shape_text(static_cast<int>(call[1].size), call[1].ints).c_str());
     sizes.push_back(n);
     sum += n;
   }
   RL_CHECK(sum == t->size(dim), Runtime,
-           "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size at dimension %d), but got split_sizes=%s",
+           "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size at dimension %d), but got "
+           "split_sizes=%s",
            static_cast<ll>(t->size(dim)), dim, shape_text(static_cast<int>(call[1].size), call[1].ints).c_str());
   call.set_list(0, pieces(t, dim, sizes));
 }
@@ -613,7 +653,8 @@ RL_OP(chunk) {
 }
 RL_OP(unbind) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(t->ndim() > 0, Index, "Dimension specified as %lld but tensor has no dimensions", static_cast<ll>(call.integer(1)));
+  RL_CHECK(t->ndim() > 0, Index, "Dimension specified as %lld but tensor has no dimensions",
+           static_cast<ll>(call.integer(1)));
   int dim = wrap_dim(call.integer(1), t->ndim());
   Dims shape = shape_of(t), strides = strides_of(t);
   remove_dim(shape, dim);

@@ -25,12 +25,18 @@ void throw_error(ErrorKind kind, const char* format, ...) {
 
 void check_status(rl_status status) {
   switch (status) {
-    case RL_OK: return;
-    case RL_VALUE_ERROR: throw Error{ErrorKind::Value, rl_last_error()};
-    case RL_TYPE_ERROR: throw Error{ErrorKind::NotImplemented, rl_last_error()};
-    case RL_INDEX_ERROR: throw Error{ErrorKind::Index, rl_last_error()};
-    case RL_MEMORY_ERROR: throw Error{ErrorKind::Runtime, rl_last_error()};
-    case RL_RUNTIME_ERROR: break;
+    case RL_OK:
+      return;
+    case RL_VALUE_ERROR:
+      throw Error{ErrorKind::Value, rl_last_error()};
+    case RL_TYPE_ERROR:
+      throw Error{ErrorKind::NotImplemented, rl_last_error()};
+    case RL_INDEX_ERROR:
+      throw Error{ErrorKind::Index, rl_last_error()};
+    case RL_MEMORY_ERROR:
+      throw Error{ErrorKind::Runtime, rl_last_error()};
+    case RL_RUNTIME_ERROR:
+      break;
   }
   throw Error{ErrorKind::Runtime, rl_last_error()};
 }
@@ -43,16 +49,35 @@ PyObject* raise_current() {
   } catch (const Error& e) {
     PyObject* type = PyExc_RuntimeError;
     switch (e.kind) {
-      case ErrorKind::Runtime: break;
-      case ErrorKind::Type: type = PyExc_TypeError; break;
-      case ErrorKind::Value: type = PyExc_ValueError; break;
-      case ErrorKind::Index: type = PyExc_IndexError; break;
-      case ErrorKind::Memory: type = PyExc_MemoryError; break;
-      case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
-      case ErrorKind::ZeroDivision: type = PyExc_ZeroDivisionError; break;
-      case ErrorKind::Attribute: type = PyExc_AttributeError; break;
-      case ErrorKind::Buffer: type = PyExc_BufferError; break;
-      case ErrorKind::Overflow: type = PyExc_OverflowError; break;
+      case ErrorKind::Runtime:
+        break;
+      case ErrorKind::Type:
+        type = PyExc_TypeError;
+        break;
+      case ErrorKind::Value:
+        type = PyExc_ValueError;
+        break;
+      case ErrorKind::Index:
+        type = PyExc_IndexError;
+        break;
+      case ErrorKind::Memory:
+        type = PyExc_MemoryError;
+        break;
+      case ErrorKind::NotImplemented:
+        type = PyExc_NotImplementedError;
+        break;
+      case ErrorKind::ZeroDivision:
+        type = PyExc_ZeroDivisionError;
+        break;
+      case ErrorKind::Attribute:
+        type = PyExc_AttributeError;
+        break;
+      case ErrorKind::Buffer:
+        type = PyExc_BufferError;
+        break;
+      case ErrorKind::Overflow:
+        type = PyExc_OverflowError;
+        break;
     }
     PyErr_SetString(type, e.message.c_str());
   } catch (const std::bad_alloc&) {
@@ -70,7 +95,7 @@ DType default_dtype = RL_FLOAT32;
 const char* dtype_name(DType d) { return rl_dtype_name(d); }
 
 const char* dtype_title(DType d) {
-  static const char* const titles[] = {"Bool", "Byte", "Char", "Short", "Int", "Long",
+  static const char* const titles[] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
                                        "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
   return d < RL_DTYPE_COUNT ? titles[d] : "Undefined";
 }
@@ -380,7 +405,8 @@ TensorRef empty(DType dtype, int ndim, const int64_t* shape, Device device) {
   }
   int64_t bytes;
   RL_CHECK(!__builtin_mul_overflow(n, itemsize(dtype), &bytes), Runtime,
-           "Storage size calculation overflowed with sizes=%s and dtype %s", shape_text(ndim, shape).c_str(), dtype_name(dtype));
+           "Storage size calculation overflowed with sizes=%s and dtype %s", shape_text(ndim, shape).c_str(),
+           dtype_name(dtype));
   Storage* storage = storage_new(static_cast<size_t>(bytes), device);
   Tensor* t = bare_tensor(storage, dtype, static_cast<char*>(storage->data));
   int64_t strides[kMaxDims];
@@ -397,11 +423,12 @@ TensorRef empty_strided(DType dtype, int ndim, const int64_t* shape, const int64
   int64_t n = count_elements(ndim, shape);
   int64_t extent = n > 0 ? 1 : 0;
   for (int i = 0; i < ndim && n > 0; i++) {
-    RL_CHECK(strides[i] >= 0, Runtime, "empty_strided: strides must not be negative, got %s", shape_text(ndim, strides).c_str());
-    int64_t step;
-    RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(extent, step, &extent), Runtime,
-             "Storage size calculation overflowed with sizes=%s and strides=%s", shape_text(ndim, shape).c_str(),
+    RL_CHECK(strides[i] >= 0, Runtime, "empty_strided: strides must not be negative, got %s",
              shape_text(ndim, strides).c_str());
+    int64_t step;
+    RL_CHECK(!__builtin_mul_overflow(shape[i] - 1, strides[i], &step) && !__builtin_add_overflow(extent, step, &extent),
+             Runtime, "Storage size calculation overflowed with sizes=%s and strides=%s",
+             shape_text(ndim, shape).c_str(), shape_text(ndim, strides).c_str());
   }
   int64_t bytes;
   RL_CHECK(!__builtin_mul_overflow(extent, itemsize(dtype), &bytes), Runtime,
@@ -432,7 +459,8 @@ TensorRef empty_preserve(const Tensor* t, DType dtype) {
   return empty_strided(dtype, t->ndim(), t->shape(), t->strides(), t->device());
 }
 
-TensorRef over_storage(Storage* storage, DType dtype, int ndim, const int64_t* shape, const int64_t* strides, char* data) {
+TensorRef over_storage(Storage* storage, DType dtype, int ndim, const int64_t* shape, const int64_t* strides,
+                       char* data) {
   retain(storage);
   Tensor* t = bare_tensor(storage, dtype, data);
   t->numel = 1;

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from . import graph
+    from . import functional, graph
     from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Variable",
     "backward",
     "enable_grad",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
@@ -195,8 +196,8 @@ def __getattr__(name: str) -> Any:
         for n in ("gradgradcheck", "GradcheckError", "gradcheck"):
             globals()[n] = getattr(module, n)
         return globals()[name]
-    if name == "graph":
+    if name in ("functional", "graph"):
         import importlib
 
-        return importlib.import_module("rushlight.autograd.graph")
+        return importlib.import_module(f"rushlight.autograd.{name}")
     raise AttributeError(f"module 'rushlight.autograd' has no attribute {name!r}")

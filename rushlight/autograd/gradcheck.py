@@ -100,7 +100,7 @@ def get_analytical_jacobian(inputs: Any, output: Any) -> list[Any]:
 def _inner(a: Any, b: Any) -> float:
     """Re <a, b>, the product in which a gradient is the adjoint of a derivative."""
     if a.is_complex() or b.is_complex():
-        return float((a * b.conj()).sum().real.item())
+        return float(complex((a * b.conj()).sum().item()).real)
     return float((a * b).sum().item())
 
 

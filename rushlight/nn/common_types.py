@@ -8,12 +8,12 @@ from rushlight import Tensor
 
 _T = TypeVar("_T")
 
-_scalar_or_tuple_any_t = _T | tuple[_T, ...]
-_scalar_or_tuple_1_t = _T | tuple[_T]
-_scalar_or_tuple_2_t = _T | tuple[_T, _T]
-_scalar_or_tuple_3_t = _T | tuple[_T, _T, _T]
-_scalar_or_tuple_4_t = _T | tuple[_T, _T, _T, _T]
-_scalar_or_tuple_6_t = _T | tuple[_T, _T, _T, _T, _T, _T]
+_scalar_or_tuple_any_t = _T | tuple[_T, ...]  # type: ignore[misc]
+_scalar_or_tuple_1_t = _T | tuple[_T]  # type: ignore[misc]
+_scalar_or_tuple_2_t = _T | tuple[_T, _T]  # type: ignore[misc]
+_scalar_or_tuple_3_t = _T | tuple[_T, _T, _T]  # type: ignore[misc]
+_scalar_or_tuple_4_t = _T | tuple[_T, _T, _T, _T]  # type: ignore[misc]
+_scalar_or_tuple_6_t = _T | tuple[_T, _T, _T, _T, _T, _T]  # type: ignore[misc]
 
 _size_any_t = _scalar_or_tuple_any_t[int]
 _size_1_t = _scalar_or_tuple_1_t[int]

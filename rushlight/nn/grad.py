@@ -20,7 +20,7 @@ def _gradient(name: str, input: Any, weight: Any, wanted: str, grad_output: Tens
     with rushlight.enable_grad():
         pair = (operand, other) if wanted == "input" else (other, operand)
         out = getattr(rushlight.nn.functional, name)(*pair, None, *options)
-    return rushlight.autograd.grad(out, operand, grad_output)[0]  # type: ignore[no-any-return]
+    return rushlight.autograd.grad(out, operand, grad_output)[0]
 
 
 def conv1d_input(

@@ -61,7 +61,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
                 f"Parameter: detach() of {kind.__name__} changed the type; expected {kind.__name__}, "
                 f"got {type(t).__name__}; define __torch_function__ so that detach() keeps the subclass"
             )
-        t._is_param = True
+        t._is_param = True  # type: ignore[attr-defined]
         return t
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -213,7 +213,7 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc, override]
     """A parameter without a shape, for lazy modules. ``materialize(shape)`` turns it into a :class:`Parameter`."""
 
     cls_to_become = Parameter
@@ -230,7 +230,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return copy
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
     """A buffer without a shape, for lazy modules. ``materialize(shape)`` turns it into a :class:`Buffer`."""
 
     cls_to_become = Buffer  # the class of a plain Tensor cannot be assigned to a live object

@@ -36,7 +36,7 @@ def _fuse(operation: Operation, name: str, formula: Callable[..., Any]) -> None:
     try:
         (result,) = trace(formula, names)
     except (AttributeError, TypeError, ImportError):
-        # It calls more than scalar functions, or branches. A helper that uses `rl` fails with an ImportError at build time
+        # It calls more than scalar functions, or branches. A helper using `rl` fails with an ImportError at build time
         # and a TypeError in the built package, so that both come to the same decision.
         return
     functions = [node for node in topological([result]) if node.name not in ("input", "constant", "conj")]

@@ -7,8 +7,8 @@ A record says all there is to know about one overload of one operation. Four kin
 * ``native(schema, ...)``: an implementation in ``native/tensor`` named ``op_<name>`` (dots become underscores).
 * ``fused(schema, fallback=...)``: a native one that must have a composite as its oracle.
 
-Schemas are in PyTorch's notation, ``add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor``. A name after a
-dot is an overload: ``sum`` and ``sum.dim`` are one Python function. Types: Tensor, Tensor?, Tensor[], Tensor?[],
+Schemas are in PyTorch's notation, ``add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor``. A name after
+a dot is an overload: ``sum`` and ``sum.dim`` are one Python function. Types: Tensor, Tensor?, Tensor[], Tensor?[],
 Tensor|Scalar, Scalar, int, int[], int[2], float, float[], bool, str, ScalarType (a dtype), Device, Generator, Layout,
 MemoryFormat, Any; each may end in ``?``.
 """
@@ -106,7 +106,9 @@ def parse_schema(schema: str) -> tuple[str, str, list[Argument], list[tuple[str,
             raise ValueError(f"{name}: not an argument: {part!r}")
         kind = found["type"]
         optional = kind.endswith("?")
-        arguments.append(Argument(kind[:-1] if optional else kind, found["name"], optional, found["default"], keyword_only))
+        arguments.append(
+            Argument(kind[:-1] if optional else kind, found["name"], optional, found["default"], keyword_only)
+        )
     results: list[tuple[str, str]] = []
     for part in _split(returns.removeprefix("(").removesuffix(")")):
         kind, _, label = part.partition(" ")
@@ -167,7 +169,7 @@ def elementwise(
     """A record whose kernel is a scalar expression over its inputs.
 
     Args:
-        schema: the signature. Arguments of type Tensor, Tensor|Scalar and Scalar are inputs of the expression, in order.
+        schema: the signature. Its arguments of type Tensor, Tensor|Scalar and Scalar are the expression's inputs.
         expression: takes scalar proxies of those names and returns the scalar result.
         types: compute dtypes that have a kernel, names separated by spaces, or groups: ``bool``, ``int`` (the five
             integer dtypes), ``float`` (float32, float64), ``complex`` (both). float16 and bfloat16 compute in float32.
@@ -233,11 +235,11 @@ class _Namespace:
 
         module = importlib.import_module(self._path)
         if not hasattr(module, "_C"):
-            # The build's stand-in for the package: it must read the same records whether or not an extension lies about.
+            # The build's stand-in for the package: the same records must be read with and without an extension.
             raise AttributeError(f"rl.{name}: operations cannot run while the build reads their records")
         value = getattr(module, name, None)
         if value is None:
-            value = getattr(importlib.import_module("rushlight._C"), "private_operation")(name)
+            value = importlib.import_module("rushlight._C").private_operation(name)
         setattr(self, name, value)
         return value
 

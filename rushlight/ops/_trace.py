@@ -350,7 +350,7 @@ def _plain(value: Any) -> Any:
 def _find_trace(values: Any) -> _Trace | None:
     for v in values:
         if _is(v, Proxy):
-            return v._trace  # type: ignore[no-any-return]
+            return v._trace
         if type(v) in (tuple, list):
             found = _find_trace(v)
             if found is not None:

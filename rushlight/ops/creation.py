@@ -4,27 +4,88 @@ from __future__ import annotations
 
 from ._record import native, rl
 
-_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool requires_grad=False"
+_OPTIONS = (
+    "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, "
+    "bool requires_grad=False"
+)
 
-native(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", method=False, doc="A tensor whose elements are not initialised.")
+native(
+    f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+    method=False,
+    doc="A tensor whose elements are not initialised.",
+)
 native(f"zeros(int[] size, {_OPTIONS}) -> Tensor", method=False, doc="A tensor of zeros.")
 native(f"ones(int[] size, {_OPTIONS}) -> Tensor", method=False, doc="A tensor of ones.")
-native(f"full(int[] size, Tensor|Scalar fill_value, {_OPTIONS}) -> Tensor", method=False, doc="A tensor with one value everywhere.")
-native(f"empty_strided(int[] size, int[] stride, {_OPTIONS}) -> Tensor", method=False, out=False, doc="A tensor with given strides, not initialised.")
+native(
+    f"full(int[] size, Tensor|Scalar fill_value, {_OPTIONS}) -> Tensor",
+    method=False,
+    doc="A tensor with one value everywhere.",
+)
+native(
+    f"empty_strided(int[] size, int[] stride, {_OPTIONS}) -> Tensor",
+    method=False,
+    out=False,
+    doc="A tensor with given strides, not initialised.",
+)
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
-native(f"empty_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="An uninitialised tensor of the input's shape and dtype.")
-native(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="Zeros of the input's shape and dtype.")
-native(f"ones_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="Ones of the input's shape and dtype.")
-native(f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", method=False, out=False, doc="One value in the input's shape and dtype.")
-native(f"new_empty(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="An uninitialised tensor of the input's dtype.")
-native(f"new_zeros(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="Zeros of the input's dtype.")
-native(f"new_ones(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="Ones of the input's dtype.")
-native(f"new_full(Tensor self, int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor", public="", out=False, doc="One value in the input's dtype.")
-native(f"new_empty_strided(Tensor self, int[] size, int[] stride, {_OPTIONS}) -> Tensor", public="", out=False, doc="An uninitialised tensor of the input's dtype with given strides.")
+native(
+    f"empty_like(Tensor self, {_LIKE}) -> Tensor",
+    method=False,
+    out=False,
+    doc="An uninitialised tensor of the input's shape and dtype.",
+)
+native(
+    f"zeros_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="Zeros of the input's shape and dtype."
+)
+native(
+    f"ones_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="Ones of the input's shape and dtype."
+)
+native(
+    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor",
+    method=False,
+    out=False,
+    doc="One value in the input's shape and dtype.",
+)
+native(
+    f"new_empty(Tensor self, int[] size, {_OPTIONS}) -> Tensor",
+    public="",
+    out=False,
+    doc="An uninitialised tensor of the input's dtype.",
+)
+native(
+    f"new_zeros(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="Zeros of the input's dtype."
+)
+native(
+    f"new_ones(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="Ones of the input's dtype."
+)
+native(
+    f"new_full(Tensor self, int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    public="",
+    out=False,
+    doc="One value in the input's dtype.",
+)
+native(
+    f"new_empty_strided(Tensor self, int[] size, int[] stride, {_OPTIONS}) -> Tensor",
+    public="",
+    out=False,
+    doc="An uninitialised tensor of the input's dtype with given strides.",
+)
 native(f"arange(Scalar end, {_OPTIONS}) -> Tensor", method=False, doc="0, 1, ... below end.")
-native(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", method=False, doc="start, start + 1, ... below end.")
-native(f"arange.start_step(Scalar start, Scalar end, Scalar step, {_OPTIONS}) -> Tensor", method=False, doc="start, start + step, ... before end.")
-native(f"linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, {_OPTIONS}) -> Tensor", method=False, doc="steps values from start to end, evenly spaced, both included.")
+native(
+    f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor",
+    method=False,
+    doc="start, start + 1, ... below end.",
+)
+native(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step, {_OPTIONS}) -> Tensor",
+    method=False,
+    doc="start, start + step, ... before end.",
+)
+native(
+    f"linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, {_OPTIONS}) -> Tensor",
+    method=False,
+    doc="steps values from start to end, evenly spaced, both included.",
+)
 native(f"eye(int n, {_OPTIONS}) -> Tensor", method=False, doc="The identity matrix.")
 native(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", method=False, doc="n x m with ones on the diagonal.")
 

@@ -42,13 +42,22 @@ def index_put(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
     return self.clone().index_put_(indices, values, accumulate)
 
 
-native("nonzero_numpy(Tensor self) -> Tensor[]", public="", method=False, doc="Where the elements differ from zero: one index vector per dimension.")
-native("_nonzero(Tensor self) -> Tensor", out=True, doc="Where the elements differ from zero: a matrix, one row per element.")
+native(
+    "nonzero_numpy(Tensor self) -> Tensor[]",
+    public="",
+    method=False,
+    doc="Where the elements differ from zero: one index vector per dimension.",
+)
+native(
+    "_nonzero(Tensor self) -> Tensor",
+    out=True,
+    doc="Where the elements differ from zero: a matrix, one row per element.",
+)
 
 
 @composite("nonzero(Tensor self, *, bool as_tuple=False) -> Any", out=True)
 def nonzero(self: Any, as_tuple: bool) -> Any:
-    """Where the elements differ from zero: a matrix with one row per element, or with as_tuple one vector per dimension."""
+    """Where the elements differ from zero: a row per element, or with as_tuple a vector per dimension."""
     return tuple(rl.nonzero_numpy(self)) if as_tuple else rl._nonzero(self)
 
 
@@ -138,15 +147,20 @@ native(
     doc="Fills the slices at the indices with a value.",
 )
 
+
 def _number(value: Any, name: str) -> Any:
     if value.dim() != 0:
-        raise RuntimeError(f"{name}: only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s).")
+        raise RuntimeError(
+            f"{name}: only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+        )
     return value.item()
 
 
 native(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    derivative={"self": lambda grad, self_shape, dim, index: rl.scatter_add(grad.new_zeros(self_shape), dim, index, grad)},
+    derivative={
+        "self": lambda grad, self_shape, dim, index: rl.scatter_add(grad.new_zeros(self_shape), dim, index, grad)
+    },
     doc="Elements picked along a dimension: out[i][j] = self[index[i][j]][j] for dim 0.",
 )
 native(
@@ -214,7 +228,9 @@ native(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     inplace=True,
     derivative={
-        "self": lambda grad, index, source, accumulate: grad if accumulate else rl.put(grad, index, rl.zeros_like(source), False),
+        "self": lambda grad, index, source, accumulate: (
+            grad if accumulate else rl.put(grad, index, rl.zeros_like(source), False)
+        ),
         "source": lambda grad, index, source_shape: grad.take(index).reshape(source_shape),
     },
     doc="Elements written (or added) at indices into the flattened tensor.",

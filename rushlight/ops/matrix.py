@@ -11,8 +11,17 @@ native(
     options={"composite": True},
     doc="The conjugate transpose of the last two dimensions; a view for real tensors.",
 )
-native("_scale(Tensor self, Scalar factor) -> Tensor", options={"composite": True}, doc="self * factor; self when the factor is 1.")
-native("_fold(Tensor self) -> Tensor", options={"composite": True}, view="view", doc="All dimensions but the last merged into one.")
+native(
+    "_scale(Tensor self, Scalar factor) -> Tensor",
+    options={"composite": True},
+    doc="self * factor; self when the factor is 1.",
+)
+native(
+    "_fold(Tensor self) -> Tensor",
+    options={"composite": True},
+    view="view",
+    doc="All dimensions but the last merged into one.",
+)
 native(
     "conj(Tensor self) -> Tensor",
     options={"composite": True},
@@ -96,7 +105,12 @@ native(
     },
     doc="beta * self + alpha * (batch1 @ batch2), batchwise.",
 )
-native("matmul(Tensor self, Tensor other) -> Tensor", public="matmul linalg.matmul", options={"composite": True}, doc="The matrix product, with batch dimensions broadcast.")
+native(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    public="matmul linalg.matmul",
+    options={"composite": True},
+    doc="The matrix product, with batch dimensions broadcast.",
+)
 native(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     public="nn.functional.linear",

@@ -6,19 +6,63 @@ from typing import Any
 
 from ._record import composite, native, rl
 
-_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool requires_grad=False"
+_OPTIONS = (
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool requires_grad=False"
+)
 _LIKE = f"*, {_OPTIONS}, MemoryFormat? memory_format=None"
 _G = "Generator? generator=None"
 
 native(f"rand(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, doc="Uniform numbers in [0, 1).")
-native(f"randn(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, doc="Normal numbers of mean 0 and variance 1.")
-native(f"rand_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, random=True, doc="Uniform numbers in the input's shape and dtype.")
-native(f"randn_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, random=True, doc="Normal numbers in the input's shape and dtype.")
-native(f"randint(int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, implementation="randint", doc="Integers in [0, high).")
-native(f"randint.low(int low, int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, doc="Integers in [low, high).")
-native(f"randint_like(Tensor self, int high, {_LIKE}) -> Tensor", method=False, out=False, random=True, doc="Integers in [0, high).")
-native(f"randint_like.low(Tensor self, int low, int high, {_LIKE}) -> Tensor", method=False, out=False, random=True, doc="Integers in [low, high).")
-native(f"randperm(int n, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, doc="A random order of 0 to n - 1.")
+native(
+    f"randn(int[] size, *, {_G}, {_OPTIONS}) -> Tensor",
+    method=False,
+    random=True,
+    doc="Normal numbers of mean 0 and variance 1.",
+)
+native(
+    f"rand_like(Tensor self, {_LIKE}) -> Tensor",
+    method=False,
+    out=False,
+    random=True,
+    doc="Uniform numbers in the input's shape and dtype.",
+)
+native(
+    f"randn_like(Tensor self, {_LIKE}) -> Tensor",
+    method=False,
+    out=False,
+    random=True,
+    doc="Normal numbers in the input's shape and dtype.",
+)
+native(
+    f"randint(int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor",
+    method=False,
+    random=True,
+    implementation="randint",
+    doc="Integers in [0, high).",
+)
+native(
+    f"randint.low(int low, int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor",
+    method=False,
+    random=True,
+    doc="Integers in [low, high).",
+)
+native(
+    f"randint_like(Tensor self, int high, {_LIKE}) -> Tensor",
+    method=False,
+    out=False,
+    random=True,
+    doc="Integers in [0, high).",
+)
+native(
+    f"randint_like.low(Tensor self, int low, int high, {_LIKE}) -> Tensor",
+    method=False,
+    out=False,
+    random=True,
+    doc="Integers in [low, high).",
+)
+native(
+    f"randperm(int n, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, doc="A random order of 0 to n - 1."
+)
 
 _FILL: Any = {"self": lambda grad: rl.zeros_like(grad)}
 
@@ -32,7 +76,9 @@ _fill(f"normal_(Tensor self, float mean=0, float std=1, *, {_G}) -> Tensor", "No
 _fill(f"log_normal_(Tensor self, float mean=1, float std=2, *, {_G}) -> Tensor", "Exponentials of normal numbers.")
 _fill(f"exponential_(Tensor self, float lambd=1, *, {_G}) -> Tensor", "Exponential numbers of rate lambd.")
 _fill(f"cauchy_(Tensor self, float median=0, float sigma=1, *, {_G}) -> Tensor", "Cauchy numbers.")
-_fill(f"geometric_(Tensor self, float p, *, {_G}) -> Tensor", "How many trials of probability p until the first success.")
+_fill(
+    f"geometric_(Tensor self, float p, *, {_G}) -> Tensor", "How many trials of probability p until the first success."
+)
 _fill(f"random_(Tensor self, *, {_G}) -> Tensor", "Integers over the dtype's range.")
 _fill(f"random_.to(Tensor self, int to, *, {_G}) -> Tensor", "Integers in [0, to).")
 _fill(f"random_.from(Tensor self, int from, int? to, *, {_G}) -> Tensor", "Integers in [from, to).")
@@ -59,15 +105,58 @@ native(
     derivative={"self": lambda grad: rl.zeros_like(grad)},
     doc="Poisson numbers whose rates are the elements.",
 )
-native(f"binomial(Tensor count, Tensor prob, {_G}) -> Tensor", out=False, method=False, random=True, doc="Binomial numbers.")
-native(f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor", random=True, doc="Indices drawn with the elements of the last dimension as weights.")
-native(f"_standard_gamma(Tensor self, {_G}) -> Tensor", random=True, out=False, doc="Gamma numbers of the given shapes and scale 1.")
-native("_dropout_mask(Tensor self, float p) -> Tensor", random=True, out=False, doc="The factors of dropout: 0 with probability p, else 1 / (1 - p).")
+native(
+    f"binomial(Tensor count, Tensor prob, {_G}) -> Tensor",
+    out=False,
+    method=False,
+    random=True,
+    doc="Binomial numbers.",
+)
+native(
+    f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor",
+    random=True,
+    doc="Indices drawn with the elements of the last dimension as weights.",
+)
+native(
+    f"_standard_gamma(Tensor self, {_G}) -> Tensor",
+    random=True,
+    out=False,
+    doc="Gamma numbers of the given shapes and scale 1.",
+)
+native(
+    "_dropout_mask(Tensor self, float p) -> Tensor",
+    random=True,
+    out=False,
+    doc="The factors of dropout: 0 with probability p, else 1 / (1 - p).",
+)
 
-native(f"normal.tensor_float(Tensor mean, float std=1, *, {_G}) -> Tensor", method=False, random=True, implementation="normal", doc="Normal numbers, one per mean.")
-native(f"normal.float_tensor(float mean, Tensor std, *, {_G}) -> Tensor", method=False, random=True, implementation="normal", doc="Normal numbers, one per standard deviation.")
-native(f"normal.tensors(Tensor mean, Tensor std, *, {_G}) -> Tensor", method=False, random=True, implementation="normal", doc="Normal numbers of given means and standard deviations.")
-native(f"normal.size(float mean, float std, int[] size, *, {_G}, {_OPTIONS}) -> Tensor", method=False, random=True, doc="Normal numbers in a new tensor.")
+native(
+    f"normal.tensor_float(Tensor mean, float std=1, *, {_G}) -> Tensor",
+    method=False,
+    random=True,
+    implementation="normal",
+    doc="Normal numbers, one per mean.",
+)
+native(
+    f"normal.float_tensor(float mean, Tensor std, *, {_G}) -> Tensor",
+    method=False,
+    random=True,
+    implementation="normal",
+    doc="Normal numbers, one per standard deviation.",
+)
+native(
+    f"normal.tensors(Tensor mean, Tensor std, *, {_G}) -> Tensor",
+    method=False,
+    random=True,
+    implementation="normal",
+    doc="Normal numbers of given means and standard deviations.",
+)
+native(
+    f"normal.size(float mean, float std, int[] size, *, {_G}, {_OPTIONS}) -> Tensor",
+    method=False,
+    random=True,
+    doc="Normal numbers in a new tensor.",
+)
 
 
 @composite("dropout(Tensor input, float p=0.5, bool train=True) -> Tensor", method=False)

@@ -32,7 +32,9 @@ native(
 native(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     derivative={
-        "self": lambda grad, self, self_shape, dim, keepdim: rl._expand_reduced(grad, self_shape, dim, keepdim) * rl.isnan(self).logical_not()
+        "self": lambda grad, self, self_shape, dim, keepdim: (
+            rl._expand_reduced(grad, self_shape, dim, keepdim) * rl.isnan(self).logical_not()
+        )
     },
     doc="Sums that count NaN as zero.",
 )
@@ -65,7 +67,7 @@ def _prod_all_backward(grad: Any, self: Any, result: Any) -> Any:
 
 
 def _prod_backward(grad: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
-    """Each element's factor is the product of the others: exclusive products from both sides, so that zeros are no case."""
+    """Each element's factor is the product of the others, from both sides, so that zeros are no special case."""
     if self.dim() == 0:
         return grad
     if not keepdim:
@@ -102,7 +104,9 @@ def _indexed_backward(grad: Any, shape: Any, dim: int, indices: Any, keepdim: bo
 for _name, _word in (("amax", "greatest"), ("amin", "least")):
     native(
         f"{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        derivative={"self": lambda grad, self, result, dim, keepdim: _extreme_backward(grad, self, result, dim, keepdim)},
+        derivative={
+            "self": lambda grad, self, result, dim, keepdim: _extreme_backward(grad, self, result, dim, keepdim)
+        },
         doc=f"The {_word} elements over dimensions; the gradient is shared equally among ties.",
     )
 for _name, _word in (("max", "greatest"), ("min", "least")):
@@ -112,14 +116,18 @@ for _name, _word in (("max", "greatest"), ("min", "least")):
         doc=f"The {_word} element; the gradient is shared equally among ties.",
     )
     composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", out=True)(
-        (lambda self, other: rl.maximum(self, other)) if _name == "max" else (lambda self, other: rl.minimum(self, other))
+        (lambda self, other: rl.maximum(self, other))
+        if _name == "max"
+        else (lambda self, other: rl.minimum(self, other))
     )
     native(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         out=True,
         options={"not_differentiable": ("indices",)},
         derivative={
-            "self": lambda grad, self_shape, dim, indices, keepdim: _indexed_backward(grad, self_shape, dim, indices, keepdim)
+            "self": lambda grad, self_shape, dim, indices, keepdim: _indexed_backward(
+                grad, self_shape, dim, indices, keepdim
+            )
         },
         doc=f"The {_word} elements along a dimension and where they are (the first of equals).",
     )
@@ -131,16 +139,23 @@ native(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     out=True,
     derivative={
-        "self": lambda grad_min, grad_max, self, min, max, dim, keepdim: _extreme_backward(grad_min, self, min, dim, keepdim)
-        + _extreme_backward(grad_max, self, max, dim, keepdim)
+        "self": lambda grad_min, grad_max, self, min, max, dim, keepdim: (
+            _extreme_backward(grad_min, self, min, dim, keepdim) + _extreme_backward(grad_max, self, max, dim, keepdim)
+        )
     },
     doc="The least and the greatest elements.",
 )
 
 for _name, _word in (("any", "some element differs"), ("all", "all elements differ")):
     native(f"{_name}(Tensor self) -> Tensor", doc=f"Whether {_word} from zero.")
-    native(f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", doc=f"Whether {_word} from zero, along a dimension.")
-    native(f"{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", doc=f"Whether {_word} from zero, over dimensions.")
+    native(
+        f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        doc=f"Whether {_word} from zero, along a dimension.",
+    )
+    native(
+        f"{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        doc=f"Whether {_word} from zero, over dimensions.",
+    )
 native("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", out=False, doc="How many elements differ from zero.")
 
 
@@ -176,22 +191,34 @@ for _name, _backward in (("var", _var_backward), ("std", _std_backward)):
     _first = "grad, self" if _name == "var" else "grad, self, result"
     _single = {
         "": eval(f"lambda {_first}, unbiased: _b({_first}, int(unbiased), None, False)", {"_b": _backward}),
-        ".dim": eval(f"lambda {_first}, dim, unbiased, keepdim: _b({_first}, int(unbiased), dim, keepdim)", {"_b": _backward}),
-        ".correction": eval(f"lambda {_first}, dim, correction, keepdim: _b({_first}, correction, dim, keepdim)", {"_b": _backward}),
+        ".dim": eval(
+            f"lambda {_first}, dim, unbiased, keepdim: _b({_first}, int(unbiased), dim, keepdim)", {"_b": _backward}
+        ),
+        ".correction": eval(
+            f"lambda {_first}, dim, correction, keepdim: _b({_first}, correction, dim, keepdim)", {"_b": _backward}
+        ),
     }
     _both_first = "grad, grad_mean, self" if _name == "var" else "grad, grad_mean, self, result"
     _call = "self" if _name == "var" else "self, result"
     _m = {"_b": _backward, "_m": _mean_part}
     _pair = {
-        "": eval(f"lambda {_both_first}, unbiased: _b(grad, {_call}, int(unbiased), None, False) + _m(grad_mean, self, None, False)", _m),
+        "": eval(
+            f"lambda {_both_first}, unbiased: _b(grad, {_call}, int(unbiased), None, False) + _m(grad_mean, self, "
+            f"None, False)",
+            _m,
+        ),
         ".dim": eval(
-            f"lambda {_both_first}, dim, unbiased, keepdim: _b(grad, {_call}, int(unbiased), dim, keepdim) + _m(grad_mean, self, dim, keepdim)", _m
+            f"lambda {_both_first}, dim, unbiased, keepdim: _b(grad, {_call}, int(unbiased), dim, keepdim) + "
+            f"_m(grad_mean, self, dim, keepdim)",
+            _m,
         ),
         ".correction": eval(
-            f"lambda {_both_first}, dim, correction, keepdim: _b(grad, {_call}, correction, dim, keepdim) + _m(grad_mean, self, dim, keepdim)", _m
+            f"lambda {_both_first}, dim, correction, keepdim: _b(grad, {_call}, correction, dim, keepdim) + "
+            f"_m(grad_mean, self, dim, keepdim)",
+            _m,
         ),
     }
-    for _overload, _arguments, _, _ in _FORMS:
+    for _overload, _arguments, _, _ in _FORMS:  # type: ignore[assignment]
         native(
             f"{_name}{_overload}(Tensor self, {_arguments}) -> Tensor",
             derivative={"self": _single[_overload]},
@@ -208,8 +235,10 @@ native(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     public="logsumexp special.logsumexp",
     derivative={
-        "self": lambda grad, self, self_shape, result, dim, keepdim: rl._expand_reduced(grad, self_shape, dim, keepdim)
-        * rl._logsumexp_weights(self, rl._expand_reduced(result, self_shape, dim, keepdim))
+        "self": lambda grad, self, self_shape, result, dim, keepdim: (
+            rl._expand_reduced(grad, self_shape, dim, keepdim)
+            * rl._logsumexp_weights(self, rl._expand_reduced(result, self_shape, dim, keepdim))
+        )
     },
     doc="The logarithm of the sum of exponentials, without overflow.",
     formula="log sum_i exp(x_i)",
@@ -224,7 +253,9 @@ def _logsumexp_weights(self: Any, total: Any) -> Any:
 
 native(
     "_vector_norm(Tensor self, float ord, int[1]? dim, bool keepdim) -> Tensor",
-    derivative={"self": lambda grad, self, result, ord, dim, keepdim: _norm_backward(grad, self, result, ord, dim, keepdim)},
+    derivative={
+        "self": lambda grad, self, result, ord, dim, keepdim: _norm_backward(grad, self, result, ord, dim, keepdim)
+    },
     doc="(sum |x|^ord)^(1/ord) over dimensions.",
 )
 

@@ -18,7 +18,8 @@ native(
     "_basic_index(Tensor self, int[] spec) -> Tensor",
     view="view",
     derivative={"self": lambda grad, self_shape, spec: rl._basic_index_backward(grad, self_shape, spec)},
-    doc="The view that the ints, slices, None and ... of an index make; spec holds (code, start, step, length) per item.",
+    doc="The view that the ints, slices, None and ... of an index make; spec holds (code, start, step, length) "
+    "per item.",
 )
 native(
     "_basic_index_backward(Tensor grad_output, int[] input_size, int[] spec) -> Tensor",
@@ -52,7 +53,9 @@ native(
 )
 native(
     "_narrow_backward(Tensor grad_output, int[] input_sizes, int dim, int start) -> Tensor",
-    derivative={"grad_output": lambda grad, grad_output_shape, dim, start: rl._narrow_like(grad, grad_output_shape, dim, start)},
+    derivative={
+        "grad_output": lambda grad, grad_output_shape, dim, start: rl._narrow_like(grad, grad_output_shape, dim, start)
+    },
     doc="Zeros with the gradient in a range of a dimension.",
 )
 native(
@@ -66,7 +69,11 @@ native(
     view="view",
     public="",
     method=False,
-    derivative={"self": lambda grad, self_shape, dim, start, end, step: rl.slice_backward(grad, self_shape, dim, start, end, step)},
+    derivative={
+        "self": lambda grad, self_shape, dim, start, end, step: rl.slice_backward(
+            grad, self_shape, dim, start, end, step
+        )
+    },
     doc="self[start:end:step] along one dimension.",
 )
 native(
@@ -89,9 +96,9 @@ native(
     implementation="view_as_dtype",
     doc="The same bytes read as another dtype.",
 )
-composite("view_as(Tensor self, Tensor other) -> Tensor", view="view", public="", doc="A view of self in the shape of other.")(
-    lambda self, other: self.view(other.shape)
-)
+composite(
+    "view_as(Tensor self, Tensor other) -> Tensor", view="view", public="", doc="A view of self in the shape of other."
+)(lambda self, other: self.view(other.shape))
 native(
     "_reshape_alias(Tensor self, int[] size) -> Tensor",
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
@@ -194,15 +201,17 @@ native(
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     view="view",
     derivative={
-        "self": lambda grad, self_shape, self_strides, self_offset, self_dtype, size, stride, storage_offset: rl._geometry_scatter(
-            grad,
-            self_shape,
-            self_strides,
-            self_offset,
-            size,
-            stride,
-            self_offset if storage_offset is None else storage_offset,
-            self_dtype,
+        "self": lambda grad, self_shape, self_strides, self_offset, self_dtype, size, stride, storage_offset: (
+            rl._geometry_scatter(
+                grad,
+                self_shape,
+                self_strides,
+                self_offset,
+                size,
+                stride,
+                self_offset if storage_offset is None else storage_offset,
+                self_dtype,
+            )
         )
     },
     doc="A view of the storage with any sizes and strides.",
@@ -210,7 +219,9 @@ native(
 native(
     "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     view="view",
-    derivative={"self": lambda grad, self_shape, offset, dim1, dim2: rl.diagonal_backward(grad, self_shape, offset, dim1, dim2)},
+    derivative={
+        "self": lambda grad, self_shape, offset, dim1, dim2: rl.diagonal_backward(grad, self_shape, offset, dim1, dim2)
+    },
     doc="The diagonal of two dimensions, put last.",
 )
 native(
@@ -223,7 +234,11 @@ native(
     "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
     view="view",
     public="",
-    derivative={"self": lambda grad, self_shape, dimension, size, step: rl._unfold_backward(grad, self_shape, dimension, size, step)},
+    derivative={
+        "self": lambda grad, self_shape, dimension, size, step: rl._unfold_backward(
+            grad, self_shape, dimension, size, step
+        )
+    },
     doc="Windows of a dimension, as a new last dimension.",
 )
 native(
@@ -250,21 +265,21 @@ composite(
     view="view",
     public="movedim moveaxis Tensor.moveaxis",
     doc="A view with the dims of source moved to the places of destination; the other dims keep their order.",
-)(
-    lambda self, source, destination: self.permute(_moved(self.dim(), source, destination))
-)
+)(lambda self, source, destination: self.permute(_moved(self.dim(), source, destination)))
 
 
 def _moved(ndim: int, source: tuple[int, ...], destination: tuple[int, ...]) -> list[int]:
     """The permutation that takes each source dimension to its destination."""
     if len(source) != len(destination):
-        raise RuntimeError(f"movedim: source has {len(source)} dims and destination has {len(destination)}; expected as many")
+        raise RuntimeError(
+            f"movedim: source has {len(source)} dims and destination has {len(destination)}; expected as many"
+        )
     from_dims = [_wrap(d, ndim) for d in source]
     to_dims = [_wrap(d, ndim) for d in destination]
     if len(set(from_dims)) != len(from_dims) or len(set(to_dims)) != len(to_dims):
         raise RuntimeError(f"movedim: repeated dim in source {tuple(source)} or destination {tuple(destination)}")
     order = [-1] * ndim
-    for s, d in zip(from_dims, to_dims):
+    for s, d in zip(from_dims, to_dims, strict=False):
         order[d] = s
     rest = iter(d for d in range(ndim) if d not in from_dims)
     return [o if o >= 0 else next(rest) for o in order]
@@ -282,7 +297,9 @@ def _wrap(dim: int, ndim: int) -> int:
 native(
     "split(Tensor self, int split_size, int dim=0) -> Tensor[]",
     view="multi",
-    derivative={"self": lambda grads, self_shape, self_dtype, split_size, dim: rl._split_backward(grads, self_shape, dim)},
+    derivative={
+        "self": lambda grads, self_shape, self_dtype, split_size, dim: rl._split_backward(grads, self_shape, dim)
+    },
     doc="Pieces of split_size along a dimension; the last may be smaller.",
 )
 native(
@@ -320,7 +337,6 @@ def _cat_pieces(grad, shapes, dim):  # type: ignore[no-untyped-def]
     return rl._cat_backward(grad, [-1 if tuple(s) == (0,) else s[dim] for s in shapes], dim)
 
 
-
 native(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     out=False,
@@ -353,7 +369,7 @@ native(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     public="cat concat concatenate",
     method=False,
-    derivative={"tensors": lambda grad, tensors_shapes, dim: _cat_pieces(grad, tensors_shapes, dim)},
+    derivative={"tensors": lambda grad, tensors_shapes, dim: _cat_pieces(grad, tensors_shapes, dim)},  # type: ignore[no-untyped-call]
     doc="Tensors joined along a dimension.",
 )
 native(
@@ -366,13 +382,32 @@ native(
     "_cat_backward(Tensor grad_output, int[] sizes, int dim) -> Tensor[]",
     view="multi",
     derivative={"grad_output": lambda grads, sizes, dim: rl.cat(list(grads), dim)},
-    doc="The gradient of a join in pieces along the dimension; a size of -1 stands for an empty vector that was skipped.",
+    doc="The gradient of a join in pieces along the dimension; a size of -1 stands for an empty vector that was "
+    "skipped.",
 )
 
 _TO = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None"
-native(f"to(Tensor self, ScalarType dtype, {_TO}) -> Tensor", public="", out=False, options={"composite": True}, doc="The tensor in another dtype.")
-native(f"to.device(Tensor self, Device? device=None, ScalarType? dtype=None, {_TO}) -> Tensor", public="", out=False, options={"composite": True}, doc="The tensor on another device.")
-native(f"to.other(Tensor self, Tensor other, {_TO}) -> Tensor", public="", out=False, options={"composite": True}, doc="The tensor in the dtype and on the device of another.")
+native(
+    f"to(Tensor self, ScalarType dtype, {_TO}) -> Tensor",
+    public="",
+    out=False,
+    options={"composite": True},
+    doc="The tensor in another dtype.",
+)
+native(
+    f"to.device(Tensor self, Device? device=None, ScalarType? dtype=None, {_TO}) -> Tensor",
+    public="",
+    out=False,
+    options={"composite": True},
+    doc="The tensor on another device.",
+)
+native(
+    f"to.other(Tensor self, Tensor other, {_TO}) -> Tensor",
+    public="",
+    out=False,
+    options={"composite": True},
+    doc="The tensor in the dtype and on the device of another.",
+)
 for _name in "bool byte char short int long half bfloat16 float double cfloat cdouble".split():
     native(
         f"{_name}(Tensor self, MemoryFormat? memory_format=None) -> Tensor",
@@ -393,13 +428,20 @@ for _schema, _view in (
     ("unsqueeze_(Tensor self, int dim)", lambda self, dim: self.unsqueeze(dim)),
     ("transpose_(Tensor self, int dim0, int dim1)", lambda self, dim0, dim1: self.transpose(dim0, dim1)),
     ("t_(Tensor self)", lambda self: self.t()),
-    ("as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None)", lambda self, *a: self.as_strided(*a)),
+    (
+        "as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None)",
+        lambda self, *a: self.as_strided(*a),
+    ),
 ):
     composite(
         f"{_schema} -> Tensor",
-        public="Tensor.swapdims_ Tensor.swapaxes_" if _schema.startswith("transpose_") else "as_strided_" if _schema.startswith("as_") else "",
+        public="Tensor.swapdims_ Tensor.swapaxes_"
+        if _schema.startswith("transpose_")
+        else "as_strided_"
+        if _schema.startswith("as_")
+        else "",
         doc="The out-of-place view, taken over by the tensor itself.",
-    )(lambda self, *arguments, _view=_view: _become(self, _view(self, *arguments)))
+    )(lambda self, *arguments, _view=_view: _become(self, _view(self, *arguments)))  # type: ignore[no-untyped-call]
 
 
 def _become(self, view):  # type: ignore[no-untyped-def]

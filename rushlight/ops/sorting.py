@@ -25,22 +25,58 @@ def _spread_one(grad: Any, shape: Any, dim: int, indices: Any, keepdim: bool) ->
 
 
 _moved: Any = {"self": lambda grad, self_shape, dim, indices: _spread(grad, self_shape, dim, indices)}
-_one: Any = {"self": lambda grad, self_shape, dim, indices, keepdim: _spread_one(grad, self_shape, dim, indices, keepdim)}
+_one: Any = {
+    "self": lambda grad, self_shape, dim, indices, keepdim: _spread_one(grad, self_shape, dim, indices, keepdim)
+}
 _fields: Any = {"out": True, "options": {"not_differentiable": ("indices",)}}
 
-native(f"sort(Tensor self, int dim=-1, bool descending=False) -> {_PAIR}", derivative=_moved, doc="The elements in order along a dimension, and where they came from; NaN is greatest, equal elements keep their order.", **_fields)
-native(f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {_PAIR}", derivative=_moved, doc="The same; sorting is always stable.", **_fields)
+native(
+    f"sort(Tensor self, int dim=-1, bool descending=False) -> {_PAIR}",
+    derivative=_moved,
+    doc="The elements in order along a dimension, and where they came from; NaN is greatest, equal elements keep "
+    "their order.",
+    **_fields,
+)
+native(
+    f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {_PAIR}",
+    derivative=_moved,
+    doc="The same; sorting is always stable.",
+    **_fields,
+)
 composite(
     "argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> Tensor",
     doc="The indices that sort self along dim.",
-)(
-    lambda self, dim, descending, stable: rl.sort(self, dim, descending)[1]
+)(lambda self, dim, descending, stable: rl.sort(self, dim, descending)[1])
+native(
+    f"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> {_PAIR}",
+    derivative=_moved,
+    doc="The k greatest (or least) elements along a dimension, in order.",
+    **_fields,
 )
-native(f"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> {_PAIR}", derivative=_moved, doc="The k greatest (or least) elements along a dimension, in order.", **_fields)
-native(f"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> {_PAIR}", derivative=_one, doc="The k-th smallest elements along a dimension.", **_fields)
-native(f"median.dim(Tensor self, int dim, bool keepdim=False) -> {_PAIR}", derivative=_one, doc="The lower medians along a dimension; NaN if there is one.", **_fields)
-native(f"nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> {_PAIR}", derivative=_one, doc="The lower medians of the numbers along a dimension.", **_fields)
-native(f"mode(Tensor self, int dim=-1, bool keepdim=False) -> {_PAIR}", derivative=_one, doc="The most frequent elements along a dimension, the least of several.", **_fields)
+native(
+    f"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> {_PAIR}",
+    derivative=_one,
+    doc="The k-th smallest elements along a dimension.",
+    **_fields,
+)
+native(
+    f"median.dim(Tensor self, int dim, bool keepdim=False) -> {_PAIR}",
+    derivative=_one,
+    doc="The lower medians along a dimension; NaN if there is one.",
+    **_fields,
+)
+native(
+    f"nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> {_PAIR}",
+    derivative=_one,
+    doc="The lower medians of the numbers along a dimension.",
+    **_fields,
+)
+native(
+    f"mode(Tensor self, int dim=-1, bool keepdim=False) -> {_PAIR}",
+    derivative=_one,
+    doc="The most frequent elements along a dimension, the least of several.",
+    **_fields,
+)
 
 
 @composite("msort(Tensor self) -> Tensor", out=True)

@@ -28,7 +28,9 @@ def __array__(self: Any, dtype: Any, copy: Any) -> Any:
     return array.copy() if copy else array
 
 
-@composite("__array_wrap__(Tensor self, Any array, Any context=None, Any return_scalar=False) -> Any", public="", method=True)
+@composite(
+    "__array_wrap__(Tensor self, Any array, Any context=None, Any return_scalar=False) -> Any", public="", method=True
+)
 def __array_wrap__(self: Any, array: Any, context: Any, return_scalar: Any) -> Any:
     """Results of NumPy functions of a tensor come back as tensors."""
     from rushlight._interop import _over_array
@@ -36,7 +38,11 @@ def __array_wrap__(self: Any, array: Any, context: Any, return_scalar: Any) -> A
     return _over_array(array if array.flags.writeable else array.copy())
 
 
-@composite("__dlpack__(Tensor self, *, Any stream=None, Any max_version=None, Any dl_device=None, Any copy=None) -> Any", public="", method=True)
+@composite(
+    "__dlpack__(Tensor self, *, Any stream=None, Any max_version=None, Any dl_device=None, Any copy=None) -> Any",
+    public="",
+    method=True,
+)
 def __dlpack__(self: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
     """A DLPack capsule over the same memory."""
     from rushlight._dlpack import to_capsule
@@ -56,7 +62,10 @@ def cpu(self: Any, memory_format: Any) -> Any:
     return self.to("cpu")
 
 
-@composite("cuda(Tensor self, Any device=None, bool non_blocking=False, *, MemoryFormat? memory_format=None) -> Tensor", public="")
+@composite(
+    "cuda(Tensor self, Any device=None, bool non_blocking=False, *, MemoryFormat? memory_format=None) -> Tensor",
+    public="",
+)
 def cuda(self: Any, device: Any, non_blocking: bool, memory_format: Any) -> Any:
     """The tensor on a CUDA device."""
     return self.to("cuda")
@@ -129,4 +138,6 @@ def map_(self: Any, other: Any, callable: Any) -> Any:
 @composite("share_memory_(Tensor self) -> Tensor", public="")
 def share_memory_(self: Any) -> Any:
     """Moves the storage into memory that processes share."""
-    raise RuntimeError("share_memory_: sharing memory between processes is not part of this release; see docs/status.md")
+    raise RuntimeError(
+        "share_memory_: sharing memory between processes is not part of this release; see docs/status.md"
+    )

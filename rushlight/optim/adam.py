@@ -143,6 +143,11 @@ class Adam(Optimizer):
                     self._prepare(p, self.state[p], group)
             found = gather(params, self.state, keys)
         beta1, beta2 = group["betas"]
+        lr = group["lr"]
+        if type(lr) is not float:
+            lr = value_of(lr)
+        if type(beta1) is not float:
+            beta1, beta2 = value_of(beta1), value_of(beta2)
         return _native_step(
             found[0],
             found[1],
@@ -150,9 +155,9 @@ class Adam(Optimizer):
             found[3],
             found[4],
             found[5] if amsgrad else None,
-            value_of(group["lr"]),
-            value_of(beta1),
-            value_of(beta2),
+            lr,
+            beta1,
+            beta2,
             group["eps"],
             group["weight_decay"],
             group["maximize"],

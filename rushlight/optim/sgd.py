@@ -103,15 +103,12 @@ class SGD(Optimizer):
     def _native(self, group: dict[str, Any]) -> Any:
         if _native_step is None:
             return False
-        momentum = group["momentum"]
-        settings = (
-            value_of(group["lr"]),
-            momentum,
-            group["dampening"],
-            value_of(group["weight_decay"]),
-            group["nesterov"],
-            group["maximize"],
-        )
+        momentum, lr, weight_decay = group["momentum"], group["lr"], group["weight_decay"]
+        if type(lr) is not float:
+            lr = value_of(lr)
+        if type(weight_decay) is not float:
+            weight_decay = value_of(weight_decay)
+        settings = (lr, momentum, group["dampening"], weight_decay, group["nesterov"], group["maximize"])
         if momentum == 0:
             chosen, grads = gather(group["params"], self.state, ())
             return _native_step(chosen, grads, None, *settings)

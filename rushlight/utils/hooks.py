@@ -191,7 +191,7 @@ def _checked(what: str, replaced: Any, count: int) -> tuple[Any, ...]:
             f"full backward hook: returned the wrong number of gradients for {what}; expected {count}, got "
             f"{len(replaced)}"
         )
-    return replaced  # type: ignore[no-any-return]
+    return replaced
 
 
 def _takes_hook(result: Any) -> bool:
@@ -209,7 +209,7 @@ def _gate(values: Any, on_backward: Any, copy: bool) -> tuple[list[Any], list[in
     from rushlight import Tensor, is_grad_enabled
 
     out = list(values)
-    if not is_grad_enabled():
+    if not is_grad_enabled():  # type: ignore[misc]
         return out, []
     positions = [i for i, v in enumerate(out) if isinstance(v, Tensor)]
     if not any(out[i].requires_grad for i in positions):
@@ -229,7 +229,7 @@ def _gate_function() -> Any:
     if _gate_class is None:
         from rushlight.autograd import Function
 
-        class ModuleGate(Function):  # type: ignore[misc]
+        class ModuleGate(Function):
             """Identity whose backward hands its gradients to a callback."""
 
             @staticmethod

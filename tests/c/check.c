@@ -96,11 +96,13 @@ static void check_threads(void) {
 }
 
 static void check_matmul(int with_blas) {
-  static const int64_t s23[2] = {2, 3}, t23[2] = {3, 1}, s32[2] = {3, 2}, t32[2] = {2, 1}, s22[2] = {2, 2}, t22[2] = {2, 1};
+  static const int64_t s23[2] = {2, 3}, t23[2] = {3, 1}, s32[2] = {3, 2}, t32[2] = {2, 1}, s22[2] = {2, 2},
+                       t22[2] = {2, 1};
   const rl_number one = {1, 0}, zero = {0, 0};
   int32_t a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {7, 8, 9, 10, 11, 12}, c[4] = {0, 0, 0, 0};
   float fa[6] = {1, 2, 3, 4, 5, 6}, fb[6] = {7, 8, 9, 10, 11, 12}, fc[4];
-  rl_tensor ta = tensor(a, RL_INT32, 2, s23, t23), tb = tensor(b, RL_INT32, 2, s32, t32), tc = tensor(c, RL_INT32, 2, s22, t22);
+  rl_tensor ta = tensor(a, RL_INT32, 2, s23, t23), tb = tensor(b, RL_INT32, 2, s32, t32),
+            tc = tensor(c, RL_INT32, 2, s22, t22);
   EXPECT(rl_matmul(&ta, &tb, NULL, one, zero, &tc) == RL_OK);
   EXPECT(c[0] == 58 && c[1] == 64 && c[2] == 139 && c[3] == 154);
   EXPECT(rl_matmul(&tb, &tb, NULL, one, zero, &tc) == RL_VALUE_ERROR);
@@ -118,10 +120,14 @@ static void check_matmul(int with_blas) {
 
 static void check_conv(void) {
   /* A 3x3 input, a 2x2 kernel of ones: sums of neighbours. */
-  static const int64_t xs[4] = {1, 1, 3, 3}, xt[4] = {9, 9, 3, 1}, ws[4] = {1, 1, 2, 2}, wt[4] = {4, 4, 2, 1}, bs[1] = {1}, bt[1] = {1};
-  float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[4] = {1, 1, 1, 1}, bias[1] = {0.5f}, y[4] = {0, 0, 0, 0}, gx[9], gw[4], gb[1];
-  rl_tensor tx = tensor(x, RL_FLOAT32, 4, xs, xt), tw = tensor(w, RL_FLOAT32, 4, ws, wt), tb = tensor(bias, RL_FLOAT32, 1, bs, bt);
-  rl_tensor ty = tensor(y, RL_FLOAT32, 4, ws, wt), tgx = tensor(gx, RL_FLOAT32, 4, xs, xt), tgw = tensor(gw, RL_FLOAT32, 4, ws, wt);
+  static const int64_t xs[4] = {1, 1, 3, 3}, xt[4] = {9, 9, 3, 1}, ws[4] = {1, 1, 2, 2}, wt[4] = {4, 4, 2, 1},
+                       bs[1] = {1}, bt[1] = {1};
+  float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[4] = {1, 1, 1, 1}, bias[1] = {0.5f}, y[4] = {0, 0, 0, 0}, gx[9], gw[4],
+        gb[1];
+  rl_tensor tx = tensor(x, RL_FLOAT32, 4, xs, xt), tw = tensor(w, RL_FLOAT32, 4, ws, wt),
+            tb = tensor(bias, RL_FLOAT32, 1, bs, bt);
+  rl_tensor ty = tensor(y, RL_FLOAT32, 4, ws, wt), tgx = tensor(gx, RL_FLOAT32, 4, xs, xt),
+            tgw = tensor(gw, RL_FLOAT32, 4, ws, wt);
   rl_tensor tgb = tensor(gb, RL_FLOAT32, 1, bs, bt);
   rl_conv_params p = {{1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1};
   EXPECT(rl_conv(&tx, &tw, &tb, &p, &ty) == RL_OK);
@@ -141,7 +147,8 @@ static void check_pool(void) {
   static const int64_t xs[4] = {1, 1, 2, 4}, xt[4] = {8, 8, 4, 1}, ys[4] = {1, 1, 1, 2}, yt[4] = {2, 2, 2, 1};
   float x[8] = {1, 5, 2, 2, 3, 4, 2, 2}, y[2], gx[8];
   int64_t at[2];
-  rl_tensor tx = tensor(x, RL_FLOAT32, 4, xs, xt), ty = tensor(y, RL_FLOAT32, 4, ys, yt), ti = tensor(at, RL_INT64, 4, ys, yt);
+  rl_tensor tx = tensor(x, RL_FLOAT32, 4, xs, xt), ty = tensor(y, RL_FLOAT32, 4, ys, yt),
+            ti = tensor(at, RL_INT64, 4, ys, yt);
   rl_tensor tgx = tensor(gx, RL_FLOAT32, 4, xs, xt);
   rl_pool_params p = {{2, 2, 1}, {2, 2, 1}, {0, 0, 0}, {1, 1, 1}, 1, 0};
   x[7] = NAN;

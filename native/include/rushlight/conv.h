@@ -3,7 +3,8 @@
  * input [N, C, spatial...], weight [O, C / groups, kernel...], out [N, O, spatial...], all of one dtype (any but bool;
  * float16 and bfloat16 are computed in float32 and rounded once, integers wrap around), with any strides:
  *
- *   out[n, o, y] = bias[o] + sum over c, k of weight[o, c, k] * input[n, g * C / groups + c, y * stride + k * dilation - padding]
+ *   out[n, o, y] = bias[o] + sum over c, k of weight[o, c, k] * input[n, g * C / groups + c, y * stride + k * dilation
+ * - padding]
  *
  * where g is the group of o, and input counts as 0 outside its bounds. Each spatial size of out is at most
  * (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1.
@@ -24,12 +25,12 @@ typedef struct rl_conv_params {
 } rl_conv_params;
 
 /* bias [O] or NULL. out may not overlap the operands (nor may any output below). */
-RL_API rl_status rl_conv(const rl_tensor* input, const rl_tensor* weight, const rl_tensor* bias, const rl_conv_params* params,
-                         rl_tensor* out);
+RL_API rl_status rl_conv(const rl_tensor* input, const rl_tensor* weight, const rl_tensor* bias,
+                         const rl_conv_params* params, rl_tensor* out);
 
-/* The transpose of rl_conv as a linear map of its input: grad_input [N, C, spatial...] from grad_out [N, O, spatial...].
- * It is rl_conv's gradient (for complex numbers, of the conjugated weight), and with bias [C] a transposed convolution:
- * grad_out is then its input, and grad_input its output. bias may be NULL. */
+/* The transpose of rl_conv as a linear map of its input: grad_input [N, C, spatial...] from grad_out [N, O,
+ * spatial...]. It is rl_conv's gradient (for complex numbers, of the conjugated weight), and with bias [C] a transposed
+ * convolution: grad_out is then its input, and grad_input its output. bias may be NULL. */
 RL_API rl_status rl_conv_grad_input(const rl_tensor* grad_out, const rl_tensor* weight, const rl_tensor* bias,
                                     const rl_conv_params* params, rl_tensor* grad_input);
 

@@ -8,10 +8,10 @@
  * order of memory, as PyTorch draws them: dims are sorted by stride, so for a dense tensor (contiguous, transposed or
  * permuted) the order is that of addresses. Nothing is drawn for an empty `out`, but arguments are checked.
  *
- * Statuses: RL_TYPE_ERROR for a dtype that the function does not take (PyTorch: NotImplementedError, or RuntimeError for
- * rl_random_exponential, rl_random_cauchy and the random integers of a complex dtype), RL_RUNTIME_ERROR for a parameter out
- * of its range, an operand that does not broadcast and an out whose elements share memory (PyTorch: RuntimeError),
- * RL_VALUE_ERROR for descriptors that no tensor operation would pass.
+ * Statuses: RL_TYPE_ERROR for a dtype that the function does not take (PyTorch: NotImplementedError, or RuntimeError
+ * for rl_random_exponential, rl_random_cauchy and the random integers of a complex dtype), RL_RUNTIME_ERROR for a
+ * parameter out of its range, an operand that does not broadcast and an out whose elements share memory (PyTorch:
+ * RuntimeError), RL_VALUE_ERROR for descriptors that no tensor operation would pass.
  */
 #ifndef RUSHLIGHT_RANDOM_H
 #define RUSHLIGHT_RANDOM_H

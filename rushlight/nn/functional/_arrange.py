@@ -30,7 +30,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if input1.dtype in (rushlight.float16, rushlight.bfloat16):
         # the products are summed in float32
         wide = [None if t is None else t.to(rushlight.float32) for t in (input1, input2, weight, bias)]
-        return bilinear(*wide).to(input1.dtype)
+        return bilinear(*wide).to(input1.dtype)  # type: ignore[arg-type]
     lead = list(input1.shape[:-1])
     x1 = input1.reshape(-1, input1.shape[-1])
     x2 = input2.reshape(-1, input2.shape[-1])

@@ -28,7 +28,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     dtype = rushlight.promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"cosine_similarity: dtype; expected floating point inputs, got {x1.dtype} and {x2.dtype}")
-    a, b = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))
+    a, b = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))  # type: ignore[arg-type, call-arg]
     norm = rushlight.linalg.vector_norm
     a = a / norm(a, 2, dim, keepdim=True).clamp_min(eps)
     b = b / norm(b, 2, dim, keepdim=True).clamp_min(eps)

@@ -29,7 +29,7 @@ def _same_size(op: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         "which is likely a mistake; make the shapes equal",
         stacklevel=3,
     )
-    a, b = rushlight.broadcast_tensors(input, target)
+    a, b = rushlight.broadcast_tensors(input, target)  # type: ignore[arg-type, call-arg]
     return a, b
 
 

@@ -176,7 +176,7 @@ def _cubic(x: Tensor, d: int, out: int, factor: float | None, align: bool) -> Te
     for k, w in enumerate(_cubic_weights(position - base, -0.75)):
         term = x.index_select(d, (first + k).clamp(0, x.size(d) - 1)) * _along(w, x, d)
         total = term if total is None else total + term
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _resample_dense(x: Tensor, d: int, out: int, factor: float | None, align: bool, cubic: bool) -> Tensor:
@@ -365,7 +365,7 @@ def grid_sample(
             index.append(lows[d].to(rushlight.int64) + upper)
         term = _take(input, index, sizes) * weight.unsqueeze(1)
         total = term if total is None else total + term
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _sample_cubic(input: Tensor, points: list[Tensor], sizes: list[int], padding_mode: str, align: bool) -> Tensor:
@@ -380,4 +380,4 @@ def _sample_cubic(input: Tensor, points: list[Tensor], sizes: list[int], padding
             ]
             term = _take(input, index, sizes) * (weights[0][i] * weights[1][j]).unsqueeze(1)
             total = term if total is None else total + term
-    return total  # type: ignore[no-any-return]
+    return total

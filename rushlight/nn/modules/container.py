@@ -124,7 +124,7 @@ class Sequential(_ModuleSequence):
         """Removes the module at a position (or slice) and returns it."""
         module = self[key]
         del self[key]
-        return module  # type: ignore[no-any-return]
+        return module
 
     def append(self, module: Module) -> Self:
         """Adds a module at the end."""
@@ -237,7 +237,7 @@ class ModuleList(_ModuleSequence):
         """Removes the module at a position and returns it."""
         module = self[key]
         del self[key]
-        return module  # type: ignore[no-any-return]
+        return module
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Adds all modules at the end. TypeError when ``modules`` cannot be iterated."""
@@ -282,7 +282,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
-        return self._modules[key]  # type: ignore[no-any-return]
+        return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -310,7 +310,7 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Removes a key and returns its module. KeyError when there is none."""
-        return self._modules.pop(key)  # type: ignore[no-any-return]
+        return self._modules.pop(key)
 
     def keys(self) -> Any:
         """The keys."""

@@ -338,7 +338,7 @@ class ConvTranspose3d(_ConvTransposeNd):
 class _LazyConvXdMixin(LazyModuleMixin):
     def reset_parameters(self: Any) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()
 
     def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Takes in_channels from the input and gives the parameters their shape and values."""
@@ -411,37 +411,37 @@ class _LazyConvTranspose(_LazyConvXdMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
 
-class LazyConv1d(_LazyConv, Conv1d):  # type: ignore[misc]
+class LazyConv1d(_LazyConv, Conv1d):
     """Conv1d whose in_channels is found from its first input."""
 
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConv, Conv2d):  # type: ignore[misc]
+class LazyConv2d(_LazyConv, Conv2d):
     """Conv2d whose in_channels is found from its first input."""
 
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConv, Conv3d):  # type: ignore[misc]
+class LazyConv3d(_LazyConv, Conv3d):
     """Conv3d whose in_channels is found from its first input."""
 
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):  # type: ignore[misc]
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """ConvTranspose1d whose in_channels is found from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):  # type: ignore[misc]
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """ConvTranspose2d whose in_channels is found from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):  # type: ignore[misc]
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """ConvTranspose3d whose in_channels is found from its first input."""
 
     cls_to_become = ConvTranspose3d

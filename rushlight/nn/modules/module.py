@@ -220,7 +220,7 @@ class Module(StateMixin):
         """The submodule with this dotted path; "" is the module itself. AttributeError when there is none."""
         module: Any = self
         if target == "":
-            return module  # type: ignore[no-any-return]
+            return module
         done = type(self).__name__
         for name in target.split("."):
             if not hasattr(module, name):
@@ -231,7 +231,7 @@ class Module(StateMixin):
                     f"get_submodule: '{name}' of {done} is no module; expected a Module, got {_type_name(module)}"
                 )
             done += "." + name
-        return module  # type: ignore[no-any-return]
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module at a dotted path. Its parent must exist; with ``strict`` so must the place itself.
@@ -259,7 +259,7 @@ class Module(StateMixin):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with this dotted path. AttributeError when there is none."""
-        return self._get_member("get_parameter", target, Parameter, "Parameter")  # type: ignore[no-any-return]
+        return self._get_member("get_parameter", target, Parameter, "Parameter")
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer with this dotted path. AttributeError when there is none."""
@@ -695,5 +695,5 @@ def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, bool, Any]:
     if dtype is not None and not isinstance(dtype, rushlight.dtype):
         raise TypeError(f"Module.to: dtype of the wrong type; expected a dtype, got {type(dtype).__name__}")
     if device is not None and not isinstance(device, rushlight.device):
-        device = rushlight.device(device)
+        device = rushlight.device(device)  # type: ignore[unreachable]
     return device, dtype, bool(non_blocking), memory_format

@@ -374,7 +374,7 @@ class Transformer(Module):
                 f"{tgt.size(-1)} (tgt)"
             )
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        return self.decoder(  # type: ignore[no-any-return]
+        return self.decoder(
             tgt,
             memory,
             tgt_mask=tgt_mask,

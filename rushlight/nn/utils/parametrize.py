@@ -86,13 +86,13 @@ class ParametrizationList(ModuleList):
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
-            if original.dtype != new.dtype:
+            if original.dtype != new.dtype:  # type: ignore[union-attr]
                 raise ValueError(
-                    f"ParametrizationList: right_inverse changed the dtype; expected {original.dtype}, got {new.dtype}"
+                    f"ParametrizationList: right_inverse changed the dtype; expected {original.dtype}, got {new.dtype}"  # type: ignore[union-attr]
                 )
             with rushlight.no_grad():
                 if new is not original:
-                    _replace_data(original, new)
+                    _replace_data(original, new)  # type: ignore[arg-type]
             _register(self, "original", original)
         else:
             for i, part in enumerate(new):
@@ -165,7 +165,7 @@ def _inject_class(module: Any) -> None:
         known = memo.get(id(self))
         if known is not None:
             return known
-        replica = cls.__new__(cls)
+        replica = cls.__new__(cls)  # type: ignore[call-overload]
         memo[id(self)] = replica
         replica.__dict__ = copy.deepcopy(self.__dict__, memo)
         # a class of its own as well: what is removed from one must not be missing in the other
@@ -225,7 +225,7 @@ def register_parametrization(
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        existing: Any = module.parametrizations[tensor_name]  # type: ignore[index]
+        existing: Any = module.parametrizations[tensor_name]
         if not unsafe:
             value = getattr(module, tensor_name)
             new = parametrization(value)
@@ -254,7 +254,7 @@ def register_parametrization(
             _inject_class(module)
             module.parametrizations = ModuleDict()
         _inject_property(module, tensor_name)
-        module.parametrizations[tensor_name] = entries  # type: ignore[index, operator]
+        module.parametrizations[tensor_name] = entries
     else:
         raise ValueError(
             f"register_parametrization: {type(module).__name__} has no parameter, buffer or parametrized tensor "

@@ -128,7 +128,7 @@ class PruningContainer(BasePruningMethod):
             raise ValueError(
                 f"PruningContainer: expected a method for '{self._tensor_name}', got one for '{method._tensor_name}'"
             )
-        self._pruning_methods += (method,)  # type: ignore[operator, assignment]
+        self._pruning_methods += (method,)  # type: ignore[operator]
 
     def __len__(self) -> int:
         return len(self._pruning_methods)

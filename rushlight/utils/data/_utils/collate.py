@@ -63,7 +63,7 @@ def _rebuilt_mapping(like: Any, values: dict[Any, Any]) -> Any:
             clone = copy.copy(like)
             clone.update(values)
             return clone
-        return type(like)(values)  # type: ignore[call-arg]
+        return type(like)(values)
     except TypeError:
         return values
 
@@ -75,7 +75,7 @@ def _rebuilt_sequence(like: Any, values: list[Any]) -> Any:
             for i, v in enumerate(values):
                 clone[i] = v
             return clone
-        return type(like)(values)  # type: ignore[call-arg]
+        return type(like)(values)
     except TypeError:
         return values
 

@@ -20,7 +20,7 @@ class MapFetcher:
         self.collate_fn = collate_fn
         self.many = callable(getattr(dataset, "__getitems__", None))
         self.tensors, self.indices = (
-            _tensors_of(dataset) if auto_collation and collate_fn is default_collate else (None, None)
+            _tensors_of(dataset) if auto_collation and collate_fn is default_collate else (None, None)  # type: ignore[var-annotated]
         )
 
     def fetch(self, keys: Any) -> Any:
