@@ -18,8 +18,10 @@ TensorRef convert_gradient(Tensor* grad, DType dtype) {
   if (grad->dtype() == dtype) return TensorRef::share(grad);
   TensorRef part = TensorRef::share(grad);
   if (is_complex(grad->dtype()) && !is_complex(dtype)) {
-    static const Op& real = find_op("real");
-    part = call(real, {Value::of(grad)});
+    static const Op& parts = find_op("view_as_real");
+    static const Op& select = find_op("select");
+    part = call(parts, {Value::of(grad)});
+    part = call(select, {Value::of(part), Value::of(-1), Value::of(0)});
   }
   static const Op& convert = find_op("to_dtype");
   return call(convert, {Value::of(part), Value::of(dtype)});
