@@ -95,10 +95,8 @@ def _vector(v: Any, like: tuple[Any, ...], like_is_tuple: bool, what: str, name:
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
-                f"The vector v can only be None if the {what} is a single Tensor with one element ({name})."
-                if what != "output"
-                else "The vector v can only be None if the user-provided function returns a single Tensor with a
-                single element."
+                f"The vector v can only be None if the {what} of the function is a single Tensor with one element; expected v "
+                f"for {name}, got None."
             )
         return (rushlight.ones_like(like[0]),)
     _, values = _as_tuple(v, "v", name)
