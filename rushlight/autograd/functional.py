@@ -95,8 +95,8 @@ def _vector(v: Any, like: tuple[Any, ...], like_is_tuple: bool, what: str, name:
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
-                f"The vector v can only be None if the {what} of the function is a single Tensor with one element; expected v "
-                f"for {name}, got None."
+                f"The vector v can only be None if the {what} of the function is a single Tensor with one element; "
+                f"expected v for {name}, got None."
             )
         return (rushlight.ones_like(like[0]),)
     _, values = _as_tuple(v, "v", name)
