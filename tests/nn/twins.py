@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 rl: Any = importlib.import_module("rushlight")
@@ -18,6 +19,16 @@ TOLERANCE = {
     "complex64": 2e-5,
     "complex128": 1e-10,
 }
+
+
+def needs(*names: str) -> None:
+    """Skips a test while rushlight lacks one of these names (with dots for those of a submodule)."""
+    for name in names:
+        module: Any = rl
+        for part in name.split("."):
+            module = getattr(module, part, None)
+        if module is None:
+            pytest.skip(f"rushlight has no {name} yet")
 
 
 def to_rushlight(value: Any) -> Any:

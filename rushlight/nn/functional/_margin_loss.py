@@ -161,7 +161,8 @@ def multilabel_margin_loss(
         raise RuntimeError(f"{op}: target; expected shape {list(input.shape)}, got {list(target.shape)}")
     classes = input.shape[-1] if input.dim() else 1
     x, y = input.reshape(-1, classes), target.reshape(-1, classes)
-    valid = (y < 0).to(rushlight.int64).cumsum(1) == 0
+    position = rushlight.arange(classes, device=y.device)
+    valid = position < rushlight.where(y < 0, position, classes).amin(1, keepdim=True)
     index = rushlight.where(valid, y, rushlight.zeros_like(y))
     if not y.is_meta and index.numel() and int(index.max().item()) >= classes:
         raise RuntimeError(

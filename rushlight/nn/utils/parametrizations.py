@@ -207,7 +207,7 @@ class _SpectralNorm(Module):
         with rushlight.no_grad():
             for _ in range(iterations):
                 self._u.copy_(F.normalize(rushlight.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(rushlight.mv(matrix.mH, self._u), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(rushlight.mv(matrix.t().conj(), self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.dim() == 1:
