@@ -155,13 +155,13 @@ RULES: Mapping[str, Rule] = {
     ),
     "fmod": _quotient("trunc_divide"),
     "remainder": _quotient("floor_divide"),
+    "nextafter": lambda g, a, r: (where(apply("eq", *a), 0, g), mul(g, 0)),
     "heaviside": _zero,
     **dict.fromkeys(("sign", "floor", "ceil", "round", "trunc", "floor_divide", "trunc_divide"), _zero),
     **dict.fromkeys(
         (
             *sorted(MASKS),
             *(name for name in FUNCTIONS if name.startswith("bitwise_")),
-            "nextafter",
             "gcd",
             "lcm",
             "angle",

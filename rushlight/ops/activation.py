@@ -71,6 +71,8 @@ def _prelu_body(self: Any, weight: Any) -> Any:
             )
         if self.ndim > 2:
             weight = weight.view((-1,) + (1,) * (self.ndim - 2))
+    elif weight.ndim > self.ndim:
+        weight = weight.view(())
     return rl._prelu(self, weight)
 
 

@@ -51,10 +51,6 @@ def _zeros(grad: Any) -> Any:
     return rl.zeros_like(grad)
 
 
-def _no_derivative(grad: Any) -> Any:
-    raise RuntimeError("the derivative for 'nextafter' is not implemented.")
-
-
 def _function(
     name: str,
     derivative: Callable[..., Any] | None,
@@ -209,9 +205,16 @@ _function(
     aliases="negative",
     options={"refusal": "RuntimeError"},
 )
-_function(
-    "positive", lambda grad: grad, "self.", types="int float complex", compute="promote", inplace=False, out=False
-)
+
+
+@composite("positive(Tensor self) -> Tensor")
+def _positive(self: Any) -> Any:
+    """self; RuntimeError for bool."""
+    if self.dtype == rl.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
 _function(
     "abs",
     lambda grad, self: grad * self.sgn(),
@@ -526,8 +529,10 @@ elementwise(
     lambda self, other: nextafter(self, other),
     types="float",
     inplace=True,
-    derivative={"self": _no_derivative, "other": _no_derivative},
-    options={"fuse": False},
+    derivative={
+        "self": lambda grad, self, other: rl.where(self == other, 0, grad),
+        "other": lambda grad: _zeros(grad),
+    },
     doc="The next number from self in the direction of other.",
 )
 elementwise(

@@ -127,7 +127,6 @@ def nonnegative(x):
 # (name, PyTorch's function, dtypes, tolerance in ulps, options: range and preparation of operands, compute dtype)
 UNARY = [
     ("neg", torch.neg, INT + FLOAT + COMPLEX, 0, {}),
-    ("positive", torch.positive, INT + FLOAT + COMPLEX, 0, {}),
     ("abs", torch.abs, INT + FLOAT + COMPLEX, 2, {}),
     ("sign", torch.sign, REAL, 0, {}),
     ("sgn", torch.sgn, ALL, 4, {}),
