@@ -45,10 +45,10 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(1, 24, 3, padding=1),
+            nn.Conv2d(1, 24, 3, padding=1, bias=False),
             nn.BatchNorm2d(24),
             nn.ReLU(),
-            nn.Conv2d(24, 48, 3, padding=1),
+            nn.Conv2d(24, 48, 3, padding=1, bias=False),
             nn.BatchNorm2d(48),
             nn.ReLU(),
             nn.MaxPool2d(2),
