@@ -110,7 +110,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if p < 0:
         raise RuntimeError(f"pdist: p; expected a number of at least 0, got {p}")
     n = input.shape[0]
-    i, j = rushlight.triu_indices(n, n, 1, device=input.device).unbind(0)
+    position = rushlight.arange(n, device=input.device)
+    i, j = (position.unsqueeze(1) < position).nonzero().unbind(1)
     return rushlight.linalg.vector_norm(input.index_select(0, i) - input.index_select(0, j), p, -1)
 
 
