@@ -142,8 +142,8 @@ RL_INLINE float exp2(float x) {
   return scale(1.0f + f * q, n);
 }
 RL_INLINE float sigmoid(float x) {
-  // One factor does: where the power of two leaves the range of normal numbers, the result is 1 or below 2^-126, for which
-  // it becomes 0.
+  // One factor does: where the power of two leaves the range of normal numbers, the result is 1 or below 2^-126, for
+  // which it becomes 0.
   const float t = limit(-x, -87.0f, 89.0f);
   const float whole = t * 0x1.715476p+0f + kFloatRounder, n = whole - kFloatRounder;
   return 1.0f / (1.0f + exp_kernel((t - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f) * power_of_two(whole));
