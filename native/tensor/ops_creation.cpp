@@ -187,6 +187,7 @@ void arange(Call& call, Value start, Value end, Value step, int options) {
     end = Value::of(end.as_int());
     step = Value::of(step.as_int());
     integral = true;
+    RL_CHECK(step.integer != 0, Value, "arange: the step, converted to int64 like the result, is 0");
   }
   double s = start.as_double(), e = end.as_double(), d = step.as_double();
   RL_CHECK(d != 0, Runtime, "step must be nonzero");

@@ -478,6 +478,9 @@ RL_OP(gather) {
   Tensor* self = call.tensor(0);
   Spread s("gather", self, call.integer(1), call.tensor(2), nullptr);
   Tensor* index = call.tensor(2);
+  if (call.out && call.out[0])
+    RL_CHECK(call.out[0]->dtype() == self->dtype(), Runtime, "gather: out= has the wrong dtype; expected %s, got %s",
+             dtype_name(self->dtype()), dtype_name(call.out[0]->dtype()));
   Tensor* out = call.result(0, self->dtype(), Dims(index->ndim(), index->shape()));
   if (out->is_meta() || out->numel == 0) return;
   TensorRef f = at_least_1d(self), i = at_least_1d(s.index.get()), o = at_least_1d(out);
