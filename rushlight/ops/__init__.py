@@ -11,6 +11,7 @@ MODULES = (
     "shape",
     "indexing",
     "reduction",
+    "scan",
     "sorting",
     "creation",
     "matrix",
@@ -20,6 +21,7 @@ MODULES = (
     "loss",
     "embedding",
     "random",
+    "arrange",
     "autograd_ops",
     "tensor",
 )
