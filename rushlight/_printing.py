@@ -70,7 +70,6 @@ class _Formatter:
             return
         finite = [abs(v) for v in numbers if math.isfinite(v) and v != 0]
         if not finite:
-            self.width = max((len(self.text(v, pad=False)) for v in numbers), default=1)
             return
         self.integral = all(v == math.ceil(v) for v in finite)
         low, high = min(finite), max(finite)
@@ -85,7 +84,8 @@ class _Formatter:
             self.scientific = self.scientific and (high / low > 1000.0 or high > 1.0e8)
         if Options.sci_mode is not None:
             self.scientific = Options.sci_mode
-        self.width = max(len(self.text(v, pad=False)) for v in numbers)
+        # zeros, infinities and NaN do not widen the columns
+        self.width = max(len(self.text(v, pad=False)) for v in numbers if math.isfinite(v) and v != 0)
 
     def text(self, value: Any, pad: bool = True) -> str:
         if not self.floating or not math.isfinite(value):

@@ -105,7 +105,8 @@ def _convert(result: Any, cls: type) -> Any:
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
         converted = [_convert(r, cls) for r in result]
-        return type(result)(converted) if type(result) in (tuple, list) else tuple(converted)
+        make = getattr(type(result), "_make", type(result))  # a named tuple takes its fields one by one
+        return make(converted)
     return result
 
 
