@@ -1,5 +1,6 @@
 """Exchange of memory with NumPy and PyTorch: DLPack both ways, numpy() and from_numpy()."""
 
+import ctypes
 import datetime
 import gc
 
@@ -312,3 +313,91 @@ def test_torch_strides_and_lifetime(torch):
     assert rl.as_tensor(torch.ones(2)).tolist() == [1, 1]
     with pytest.raises(BufferError):
         rl.from_dlpack(torch.ones(2, requires_grad=True))
+
+
+# ---------------------------------------------------------------- capsules of careless producers
+
+
+class Managed(ctypes.Structure):
+    """A capsule's contents as the DLPack standard lays them out, version 1."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+def handmade(deleted, shape, strides, memory, /, **fields):
+    """A capsule over `memory`, and what must outlive it."""
+    deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: deleted.append(1))
+    sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+    steps = (ctypes.c_int64 * max(1, len(shape)))(*strides) if strides is not None else None
+    m = Managed((1, 0), None, ctypes.cast(deleter, ctypes.c_void_p), 0, ctypes.addressof(memory), (1, 0), len(shape))
+    m.code, m.bits, m.lanes, m.shape = 2, 32, 1, sizes
+    if steps is not None:
+        m.strides = steps
+    for name, value in fields.items():
+        setattr(m, name, value)
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return make(ctypes.addressof(m), b"dltensor_versioned", None), (m, deleter, sizes, steps)
+
+
+@pytest.mark.parametrize(
+    "shape, strides, offset, expected",
+    [
+        ((2, 3), None, 0, [[0, 1, 2], [3, 4, 5]]),
+        ((2, 3), None, 8, [[2, 3, 4], [5, 6, 7]]),
+        ((3,), (-2,), 20, [5, 3, 1]),
+        ((2, 2), (0, 3), 4, [[1, 4], [1, 4]]),
+        ((), None, 12, 3),
+        ((1, 2), (1 << 60, 1), 0, [[0, 1]]),
+    ],
+)
+def test_handmade_capsules(shape, strides, offset, expected):
+    memory, deleted = (ctypes.c_float * 8)(*range(8)), []
+    capsule, _keep = handmade(deleted, shape, strides, memory, byte_offset=offset)
+    t = rl.from_dlpack(capsule)
+    assert t.tolist() == expected and t.data_ptr() == ctypes.addressof(memory) + offset
+    view = t.reshape(-1)[:1] if strides is None else t
+    del t
+    assert not deleted
+    del view
+    gc.collect()
+    assert deleted == [1]
+
+
+@pytest.mark.parametrize(
+    "shape, strides, fields, message",
+    [
+        ((2,), None, {"version": (2, 0)}, "got version 2.0"),
+        ((2,), None, {"device": (2, 3)}, "got device type 2, index 3"),
+        ((2,), None, {"lanes": 4}, "32 bits and 4 lanes"),
+        ((2,), None, {"code": 3}, "type code 3"),
+        ((2,), None, {"ndim": -1}, "got -1"),
+        ((2,), None, {"ndim": 1000}, "got 1000"),
+        ((2,), None, {"data": None}, "no memory"),
+        ((2,), None, {"byte_offset": 1}, "not aligned"),
+        ((-2,), None, {}, "must not be negative"),
+        ((3, 3), (1 << 62, 1 << 62), {}, "overflow"),
+        ((2, 2), (1 << 60, -(1 << 60)), {}, "overflow"),
+        ((2,), None, {"shape": None}, "no shape"),
+    ],
+)
+def test_refused_capsules_stay_whole(shape, strides, fields, message):
+    memory, deleted = (ctypes.c_float * 8)(*range(8)), []
+    capsule, _keep = handmade(deleted, shape, strides, memory, **fields)
+    with pytest.raises(BufferError, match=message):
+        rl.from_dlpack(capsule)
+    assert not deleted and '"dltensor_versioned"' in repr(capsule)
