@@ -148,7 +148,7 @@ TensorRef tensor_over_buffer(PyObject* object, bool writable, const char* what) 
   bool read_only = false;
   if (PyObject_GetBuffer(object, view, PyBUF_STRIDED | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
     PyErr_Clear();
-    if (PyObject_GetBuffer(object, view, PyBUF_STRIDED | PyBUF_FORMAT) < 0) {
+    if (PyObject_GetBuffer(object, view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
       PyMem_Free(view);
       throw PythonError();
     }
