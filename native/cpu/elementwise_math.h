@@ -125,9 +125,7 @@ RL_INLINE T sign(T a) {
   if constexpr (std::is_same_v<T, bool>) {
     return a;
   } else {
-    const T s = static_cast<T>((a > T(0)) - (a < T(0)));
-    if constexpr (std::is_floating_point_v<T>) return a == a ? s : a;  // NaN stays
-    return s;
+    return static_cast<T>((a > T(0)) - (a < T(0)));
   }
 }
 template <Real T>
