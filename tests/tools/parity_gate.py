@@ -6,8 +6,8 @@
 
 The floor lists, by suite, the entries that must pass completely, and the number of entries that must pass in all. Some
 samples of the databases are drawn anew in every process, so an entry enters the floor only when it passed in each of
-several runs (--runs). The exit code is 0 when the floor holds, 1 when an entry has fallen below it, 2 when nothing could
-be measured.
+several runs (--runs). The exit code is 0 when the floor holds, 1 when an entry has fallen below it, 2 when nothing
+could be measured.
 """
 
 from __future__ import annotations
