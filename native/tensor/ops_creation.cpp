@@ -218,17 +218,16 @@ RL_OP(arange) { arange(call, Value::of(0), call[0], Value::of(1), 1); }
 RL_OP(arange_start) { arange(call, call[0], call[1], Value::of(1), 2); }
 RL_OP(arange_start_step) { arange(call, call[0], call[1], call[2], 3); }
 
-RL_OP(linspace) {
-  Options o(call, 3, default_device);
-  int64_t n = call.integer(2);
-  RL_CHECK(n >= 0, Runtime, "number of steps must be non-negative, got %lld", static_cast<ll>(n));
-  Value bounds[2] = {call[0], call[1]};
+namespace {
+
+// The 0-dim tensors among start and end as numbers; the result's dtype.
+DType spaced_dtype(const Call& call, const Options& o, Value (&bounds)[2]) {
   for (Value& v : bounds) {
     if (!v.is_tensor()) continue;
     Tensor* t = v.tensor;
     RL_CHECK(t->ndim() == 0, Runtime,
-             "linspace only supports 0-dimensional start and end tensors, but got a tensor with %d dimension(s)",
-             t->ndim());
+             "%s only supports 0-dimensional start and end tensors, but got a tensor with %d dimension(s)",
+             call.op.name, t->ndim());
     if (is_complex(t->dtype()))
       v = Value::of(*cast(t, RL_COMPLEX128)->as<std::complex<double>>());
     else if (is_float(t->dtype()))
@@ -237,14 +236,78 @@ RL_OP(linspace) {
       v = Value::of(*cast(t, RL_INT64)->as<int64_t>());
   }
   bool complex = bounds[0].tag == Tag::Complex || bounds[1].tag == Tag::Complex;
-  DType dtype = o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype()
-                           : complex               ? complex_dtype(default_dtype)
-                                                   : default_dtype);
+  return o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype()
+                    : complex               ? complex_dtype(default_dtype)
+                                            : default_dtype);
+}
+
+}  // namespace
+
+RL_OP(linspace) {
+  Options o(call, 3, default_device);
+  int64_t n = call.integer(2);
+  RL_CHECK(n >= 0, Runtime, "number of steps must be non-negative, got %lld", static_cast<ll>(n));
+  Value bounds[2] = {call[0], call[1]};
+  DType dtype = spaced_dtype(call, o, bounds);
   Tensor* t = make(call, o, dtype, Dims{n});
   if (t->is_meta() || n == 0) return;
   ScalarTensor a(bounds[0]), b(bounds[1]);
   check(rl_linspace(&a.desc, &b.desc, &t->desc));
 }
+RL_OP(logspace) {
+  Options o(call, 4, default_device);
+  int64_t n = call.integer(2);
+  RL_CHECK(n >= 0, Runtime, "number of steps must be non-negative, got %lld", static_cast<ll>(n));
+  Value bounds[2] = {call[0], call[1]};
+  DType dtype = spaced_dtype(call, o, bounds);
+  Tensor* t = make(call, o, dtype, Dims{n});
+  if (t->is_meta() || n == 0) return;
+  if (is_integral(dtype))  // exponents are numbers of the result's dtype
+    for (Value& v : bounds) v = Value::of(v.tag == Tag::Complex ? static_cast<int64_t>(v.complex.re) : v.as_int());
+  ScalarTensor a(bounds[0]), b(bounds[1]);
+  check(rl_logspace(&a.desc, &b.desc, call.real(3), &t->desc));
+}
+
+RL_OP(empty_permuted) {
+  Options o(call, 2, default_device);
+  Dims shape = call[0].dims(), order = call[1].dims(), strides(shape.n, shape.v);
+  RL_CHECK(shape.n == order.n, Runtime,
+           "empty_permuted: expected as many dims in physical_layout as sizes, got %d and %d", order.n, shape.n);
+  uint64_t seen[2] = {0, 0};
+  int64_t step = 1;
+  count_elements(shape.n, shape.v);
+  for (int i = order.n - 1; i >= 0; i--) {
+    int64_t d = order[i];
+    RL_CHECK(d >= 0 && d < shape.n && !(seen[d / 64] >> (d % 64) & 1), Runtime,
+             "empty_permuted: physical_layout; expected every dim from 0 to %d once, got %s", shape.n - 1,
+             shape_text(order.n, order.v).c_str());
+    seen[d / 64] |= uint64_t{1} << (d % 64);
+    strides[static_cast<int>(d)] = step;
+    step *= std::max<int64_t>(shape[static_cast<int>(d)], 1);
+  }
+  TensorRef t = empty_strided(o.dtype_or(default_dtype), shape.n, shape.v, strides.v, o.device);
+  t->requires_grad = o.requires_grad;
+  call.results[0] = Value::of(t.take());
+}
+
+namespace {
+
+void triangle_indices(Call& call, int upper) {
+  Options o(call, 3, default_device);
+  int64_t rows = call.integer(0), columns = call.integer(1), offset = call.integer(2);
+  RL_CHECK(rows >= 0 && columns >= 0, Runtime, "%s: row and col; expected at least 0, got %lld and %lld", call.op.name,
+           static_cast<ll>(rows), static_cast<ll>(columns));
+  DType dtype = o.dtype_or(RL_INT64);
+  RL_CHECK(dtype == RL_INT64 || dtype == RL_INT32, Runtime, "\"%s\" not implemented for '%s'", call.op.name,
+           dtype_title(dtype));
+  Tensor* t = make(call, o, dtype, Dims{2, rl_triangle_count(rows, columns, offset, upper)});
+  RL_KERNEL(t, rl_triangle_indices(rows, columns, offset, upper, &t->desc));
+}
+
+}  // namespace
+
+RL_OP(tril_indices) { triangle_indices(call, 0); }
+RL_OP(triu_indices) { triangle_indices(call, 1); }
 
 RL_OP(eye) {
   Options o(call, 1, default_device);

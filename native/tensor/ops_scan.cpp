@@ -77,6 +77,48 @@ RL_OP(flip) {
   check(rl_flip(&t->desc, n, dims, &out->desc));
 }
 
+RL_OP(roll) {
+  Tensor* t = call.tensor(0);
+  const Value &shifts = call[1], &axes = call[2];
+  RL_CHECK(shifts.size > 0, Runtime, "roll: shifts; expected at least one number, got none");
+  RL_CHECK(axes.size == shifts.size || (axes.size == 0 && shifts.size == 1), Runtime,
+           "roll: expected as many dims as shifts, got %u and %u", axes.size, shifts.size);
+  Tensor* out = call.result(0, t->dtype(), Dims(t->ndim(), t->shape()));
+  int32_t dims[RL_MAX_DIMS];
+  int64_t steps[RL_MAX_DIMS];
+  int n = 0;
+  for (uint32_t i = 0; i < axes.size; i++) {
+    RL_CHECK(t->ndim() > 0, Index, "roll: dims; expected none for a tensor without dimensions, got %lld",
+             static_cast<ll>(axes.ints[i]));
+    int d = wrap_dim(axes.ints[i], t->ndim());
+    int at = 0;
+    while (at < n && dims[at] != d) at++;
+    if (at == n) {
+      dims[n] = d;
+      steps[n++] = 0;
+    }
+    int64_t size = std::max<int64_t>(t->size(d), 1);
+    steps[at] = (steps[at] + shifts.ints[i] % size) % size;
+  }
+  if (out->is_meta() || out->numel == 0) return;
+  if (t->ndim() == 0) return copy_into(out, t);
+  GilRelease gil(t->numel >= 65536);
+  if (axes.size == 0) {
+    // One row of all elements. The output is row-major, so that its row is a view; the input may need a copy.
+    TensorRef dense = contiguous(t);
+    int64_t size = t->numel, one = 1;
+    rl_tensor from = dense->desc, to = out->desc;
+    from.ndim = to.ndim = 1;
+    from.shape = to.shape = &size;
+    from.strides = to.strides = &one;
+    int32_t first = 0;
+    int64_t step = shifts.ints[0] % size;
+    check(rl_roll(&from, 1, &step, &first, &to));
+    return;
+  }
+  check(rl_roll(&t->desc, n, steps, dims, &out->desc));
+}
+
 namespace {
 
 void triangle(Call& call, int upper) {

@@ -22,6 +22,8 @@ MODULES = (
     "embedding",
     "random",
     "arrange",
+    "copies",
+    "counting",
     "autograd_ops",
     "tensor",
 )

@@ -86,6 +86,25 @@ native(
     method=False,
     doc="steps values from start to end, evenly spaced, both included.",
 )
+native(
+    f"logspace(Tensor|Scalar start, Tensor|Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+    method=False,
+    doc="base to the powers of linspace.",
+)
+native(
+    f"empty_permuted(int[] size, int[] physical_layout, {_OPTIONS}) -> Tensor",
+    method=False,
+    out=False,
+    doc="A dense tensor, not initialised, whose dimensions lie in memory in the order of physical_layout, the "
+    "outermost first.",
+)
+for _name, _word in (("tril_indices", "below"), ("triu_indices", "above")):
+    native(
+        f"{_name}(int row, int col, int offset=0, {_OPTIONS}) -> Tensor",
+        method=False,
+        out=False,
+        doc=f"The coordinates of a row x col matrix's elements on and {_word} a diagonal, as two rows.",
+    )
 native(f"eye(int n, {_OPTIONS}) -> Tensor", method=False, doc="The identity matrix.")
 native(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", method=False, doc="n x m with ones on the diagonal.")
 

@@ -308,7 +308,6 @@ native(
     implementation="split_with_sizes",
     derivative={"self": lambda grads, self_shape, self_dtype, dim: rl._split_backward(grads, self_shape, dim)},
     doc="Pieces of the given sizes along a dimension.",
-    public="split split_with_sizes",
 )
 native(
     "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",

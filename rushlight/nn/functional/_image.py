@@ -36,7 +36,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             f"pad: expected at most {2 * input.dim()} widths for shape {list(input.shape)}, got {len(widths)}"
         )
     if mode == "constant":
-        return _pad_constant(input, widths, 0 if value is None else value)
+        return rushlight.constant_pad_nd(input, widths, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f"pad: value is for mode='constant'; expected None with mode={mode!r}, got {value}")
     dims = len(widths) // 2
@@ -85,29 +85,6 @@ def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
         return (position - start).remainder(end - start) + start
     position = position.abs()
     return (size - 1) - ((size - 1) - position).abs()
-
-
-def _pad_constant(input: Tensor, widths: list[int], value: Any) -> Tensor:
-    shape = list(input.shape)
-    inner = input
-    slots: list[slice] = [slice(None)] * input.dim()
-    for i in range(len(widths) // 2):
-        left, right = widths[2 * i], widths[2 * i + 1]
-        d = input.dim() - 1 - i
-        shape[d] += left + right
-        if shape[d] < 0:
-            raise RuntimeError(
-                f"pad: negative size; expected widths of at least {-input.size(d)} together at dimension {d}, got "
-                f"({left}, {right})"
-            )
-        # negative widths crop
-        start, end = max(-left, 0), input.size(d) - max(-right, 0)
-        if start or end != input.size(d):
-            inner = inner.narrow(d, min(start, input.size(d)), max(end - start, 0))
-        slots[d] = slice(max(left, 0), max(left, 0) + inner.size(d))
-    out = input.new_full(shape, value)
-    out[tuple(slots)] = inner
-    return out
 
 
 def _pairs(op: str, name: str, value: Any) -> tuple[int, int]:

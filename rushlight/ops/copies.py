@@ -1,0 +1,405 @@
+"""Views as copies, tensors written into a view of a copy, and pieces of tensors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ._record import composite, native, rl
+
+# ---------------------------------------------------------------- copies of views
+
+for _schema, _doc, _view in (
+    ("alias_copy(Tensor self)", "A copy.", lambda self: self),
+    ("detach_copy(Tensor self)", "A copy that the tape does not know.", lambda self: self.detach()),
+    ("as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None)", "", None),
+    ("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1)", "", None),
+    (
+        "expand_copy(Tensor self, int[] size, *, bool implicit=False)",
+        "",
+        lambda self, size, implicit: self.expand(size),
+    ),
+    ("narrow_copy(Tensor self, int dim, int start, int length)", "", lambda self, *a: _narrowed(self, *a)),
+    ("permute_copy(Tensor self, int[] dims)", "", None),
+    ("select_copy(Tensor self, int dim, int index)", "", None),
+    (
+        "slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)",
+        "A copy of self[start:end:step] along one dimension.",
+        lambda self, *arguments: rl.slice(self, *arguments),
+    ),
+    ("squeeze_copy(Tensor self)", "", None),
+    ("squeeze_copy.dim(Tensor self, int dim)", "", None),
+    ("squeeze_copy.dims(Tensor self, int[] dim)", "", None),
+    ("t_copy(Tensor self)", "", None),
+    ("transpose_copy(Tensor self, int dim0, int dim1)", "", None),
+    ("unfold_copy(Tensor self, int dimension, int size, int step)", "", None),
+    ("unsqueeze_copy(Tensor self, int dim)", "", None),
+    ("view_copy(Tensor self, int[] size)", "", lambda self, size: self.view(size)),
+    ("view_copy.dtype(Tensor self, ScalarType dtype)", "", None),
+    ("view_as_real_copy(Tensor self)", "", lambda self: rl.view_as_real(self)),
+    ("view_as_complex_copy(Tensor self)", "", lambda self: rl.view_as_complex(self)),
+):
+    _name = _schema.partition("(")[0].partition(".")[0].removesuffix("_copy")
+    if _view is None:
+        _view = lambda self, *arguments, _name=_name: getattr(self, _name)(*arguments)
+    composite(
+        f"{_schema} -> Tensor",
+        method=_name == "narrow",
+        out=True,
+        doc=_doc or f"A copy of what {_name} would be a view of.",
+    )(lambda self, *arguments, _view=_view: _view(self, *arguments).clone(memory_format=rl.contiguous_format))
+
+for _schema, _view in (
+    ("split_copy(Tensor self, int split_size, int dim=0", lambda self, *arguments: self.split(*arguments)),
+    ("split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0", lambda self, *a: self.split(*a)),
+    ("unbind_copy(Tensor self, int dim=0", lambda self, *arguments: self.unbind(*arguments)),
+):
+    composite(
+        f"{_schema}, *, Tensor[]? out=None) -> Any",
+        method=False,
+        doc="Copies of the pieces; written into the tensors of out, where given, and then nothing is returned.",
+    )(lambda self, *arguments, _view=_view: _copies(_view(self, *arguments[:-1]), arguments[-1]))
+
+
+def _narrowed(self: Any, dim: int, start: int, length: int) -> Any:
+    if dim >= max(self.dim(), 1):
+        raise RuntimeError(f"narrow_copy: dim; expected it below {self.dim()}, got {dim}")
+    return self.narrow(dim, start, length)
+
+
+def _copies(views: Any, out: Any) -> Any:
+    if out is None:
+        return tuple(v.clone(memory_format=rl.contiguous_format) for v in views)
+    if len(out) != len(views):
+        raise RuntimeError(f"out= has {len(out)} tensors; expected {len(views)}")
+    for target, view in zip(out, views, strict=True):
+        if target.dtype != view.dtype:
+            raise RuntimeError(f"out= has dtype {target.dtype}; expected {view.dtype}")
+        if target.shape != view.shape:
+            target.resize_(view.shape)
+        target.copy_(view)
+    return None
+
+
+# ---------------------------------------------------------------- writing into a view of a copy
+
+
+def _written(copy: Any, view: Any, src: Any, name: str) -> Any:
+    if view.shape != src.shape:
+        raise RuntimeError(f"{name}: shape of src; expected {list(view.shape)}, got {list(src.shape)}")
+    view.copy_(src)
+    return copy
+
+
+@composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+def diagonal_scatter(self: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """A copy with src on a diagonal; src has the diagonal's shape."""
+    out = self.clone()
+    return _written(out, out.diagonal(offset, dim1, dim2), src, "diagonal_scatter")
+
+
+@composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor")
+def select_scatter(self: Any, src: Any, dim: int, index: int) -> Any:
+    """A copy with src at one position of a dimension; src has the shape without that dimension."""
+    out = self.clone()
+    return _written(out, out.select(dim, index), src, "select_scatter")
+
+
+@composite(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", out=True
+)
+def slice_scatter(self: Any, src: Any, dim: int, start: Any, end: Any, step: int) -> Any:
+    """A copy with src in place of self[start:end:step] along a dimension."""
+    out = self.clone()
+    return _written(out, rl.slice(out, dim, start, end, step), src, "slice_scatter")
+
+
+@composite("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
+def as_strided_scatter(self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    """A copy, storage and strides included, with src at the places of as_strided."""
+    elements = self.untyped_storage().nbytes() // self.element_size()
+    memory = self.as_strided((elements,), (1,), 0).clone()
+    out = memory.as_strided(self.shape, self.stride(), self.storage_offset())
+    offset = self.storage_offset() if storage_offset is None else storage_offset
+    return _written(out, memory.as_strided(size, stride, offset), src, "as_strided_scatter")
+
+
+@composite("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
+def diag_embed(self: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """Zeros with the last dimension of self on the diagonal of two new dimensions."""
+    ndim = self.dim() + 1
+    for dim in (dim1, dim2):
+        if not -ndim <= dim < ndim:
+            raise IndexError(f"diag_embed: dim; expected it between {-ndim} and {ndim - 1}, got {dim}")
+    dim1, dim2 = dim1 % ndim, dim2 % ndim
+    if dim1 == dim2:
+        raise RuntimeError(f"diag_embed: expected two different dims, got {dim1} twice")
+    n = self.size(-1) + abs(offset)
+    shape = list(self.shape[:-1])
+    for dim in sorted((dim1, dim2)):
+        shape.insert(dim, n)
+    out = self.new_zeros(shape)
+    out.diagonal(offset, dim1, dim2).copy_(self)
+    return out
+
+
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", out=True)
+def diag(self: Any, diagonal: int) -> Any:
+    """A square matrix with a vector on a diagonal, or a copy of a matrix's diagonal."""
+    if self.dim() == 1:
+        return self.diag_embed(diagonal)
+    if self.dim() == 2:
+        return rl.diagonal_copy(self, diagonal)
+    raise RuntimeError(f"diag: expected a vector or a matrix, got {self.dim()} dimensions")
+
+
+@composite("diagflat(Tensor self, int offset=0) -> Tensor")
+def diagflat(self: Any, offset: int) -> Any:
+    """A square matrix with all elements of self on a diagonal."""
+    return self.reshape(-1).diag_embed(offset)
+
+
+@composite("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", method=False)
+def constant_pad_nd(self: Any, pad: Any, value: Any) -> Any:
+    """The last dimensions padded with a value, the last one first: pad is (left, right, top, bottom, ...).
+
+    Negative widths crop. RuntimeError for an odd number of widths, too many, or a negative size.
+    """
+    if len(pad) % 2:
+        raise RuntimeError(f"pad: expected an even number of widths, got {len(pad)}")
+    if len(pad) > 2 * self.dim():
+        raise RuntimeError(
+            f"pad: expected at most {2 * self.dim()} widths for shape {list(self.shape)}, got {len(pad)}"
+        )
+    shape = list(self.shape)
+    inner = self
+    slots: list[slice] = [slice(None)] * self.dim()
+    for i in range(len(pad) // 2):
+        left, right = pad[2 * i], pad[2 * i + 1]
+        d = self.dim() - 1 - i
+        shape[d] += left + right
+        if shape[d] < 0:
+            raise RuntimeError(
+                f"pad: negative size; expected widths of at least {-self.size(d)} together at dimension {d}, got "
+                f"({left}, {right})"
+            )
+        start, end = max(-left, 0), self.size(d) - max(-right, 0)
+        if start or end != self.size(d):
+            inner = inner.narrow(d, min(start, self.size(d)), max(end - start, 0))
+        slots[d] = slice(max(left, 0), max(left, 0) + inner.size(d))
+    out = self.new_full(shape, value)
+    out[tuple(slots)] = inner
+    return out
+
+
+# ---------------------------------------------------------------- pieces
+
+for _schema, _implementation, _doc in (
+    ("unsafe_split(Tensor self, int split_size, int dim=0)", "split", "Pieces of split_size along a dimension"),
+    ("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0)", "split_with_sizes", "Pieces of given sizes"),
+    ("unsafe_chunk(Tensor self, int chunks, int dim=0)", "chunk", "At most `chunks` pieces of equal size"),
+):
+    native(
+        f"{_schema} -> Tensor[]",
+        implementation=_implementation,
+        out=False,
+        derivative={"self": lambda grads, self_shape, self_dtype, dim: rl._split_backward(grads, self_shape, dim)},
+        doc=f"{_doc}, each of which may be written in place.",
+    )
+native(
+    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
+    view="multi",
+    derivative={"self": lambda grads, self_shape, self_dtype, dim: rl._split_backward(grads, self_shape, dim)},
+    doc="Pieces of the given sizes along a dimension.",
+)
+
+
+def _sections(self: Any, sections: int, dim: int) -> Any:
+    if self.dim() == 0:
+        raise RuntimeError("tensor_split: expected at least one dimension, got a tensor without")
+    if sections <= 0:
+        raise RuntimeError(f"tensor_split: number of sections must be larger than 0, got {sections}")
+    n = self.size(dim)
+    small, larger = divmod(n, sections)
+    pieces, start = [], 0
+    for i in range(sections):
+        length = small + (i < larger)
+        pieces.append(self.narrow(dim, start, length))
+        start += length
+    return tuple(pieces)
+
+
+def _between(self: Any, indices: Any, dim: int) -> Any:
+    if self.dim() == 0:
+        raise RuntimeError("tensor_split: expected at least one dimension, got a tensor without")
+    edges = [0, *indices]
+    pieces = [rl.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(edges)]
+    pieces.append(rl.slice(self, dim, edges[-1], None, 1))
+    return tuple(pieces)
+
+
+_split_fields: Any = {"view": "multi", "out": False}
+composite(
+    "tensor_split(Tensor self, int sections, int dim=0) -> Tensor[]",
+    doc="`sections` pieces along a dimension; the first ones are larger by one where they cannot be equal.",
+    **_split_fields,
+)(_sections)
+composite(
+    "tensor_split.indices(Tensor self, int[] indices, int dim=0) -> Tensor[]",
+    doc="The pieces between positions of a dimension.",
+    **_split_fields,
+)(_between)
+
+
+@composite(
+    "tensor_split.tensor(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
+    **_split_fields,
+)
+def tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) -> Any:
+    """The same, with the number or the positions in an int64 tensor of 0 or 1 dimensions."""
+    given = tensor_indices_or_sections
+    if self.dim() == 0:
+        raise RuntimeError("tensor_split: expected at least one dimension, got a tensor without")
+    if given.dtype != rl.int64:
+        raise RuntimeError(f"tensor_split: expected tensor_indices_or_sections of dtype int64, got {given.dtype}")
+    if given.dim() > 1:
+        raise RuntimeError(f"tensor_split: expected tensor_indices_or_sections of 0 or 1 dimensions, got {given.dim()}")
+    return _sections(self, given.item(), dim) if given.dim() == 0 else _between(self, given.tolist(), dim)
+
+
+composite(
+    "tensor_split.both(Tensor self, *, Any indices_or_sections, int dim=0) -> Tensor[]",
+    doc="The same under the name that the documentation uses.",
+    **_split_fields,
+)(lambda self, indices_or_sections, dim: self.tensor_split(indices_or_sections, dim))
+
+for _name, _word, _least in (
+    ("hsplit", "side by side", 1),
+    ("vsplit", "below each other", 2),
+    ("dsplit", "behind each other", 3),
+):
+    _axis: Any = (
+        (lambda self: 0 if self.dim() == 1 else 1)
+        if _name == "hsplit"
+        else (lambda self, _d=_least - 2: 0 if _d == 0 else 2)
+    )
+    composite(
+        f"{_name}(Tensor self, int sections) -> Tensor[]", doc=f"Equal pieces that lay {_word}.", **_split_fields
+    )(lambda self, sections, _n=_name, _l=_least, _a=_axis: _equal(self, sections, _n, _l, _a))
+    composite(
+        f"{_name}.indices(Tensor self, int[] indices) -> Tensor[]",
+        doc=f"The pieces between positions, that lay {_word}.",
+        **_split_fields,
+    )(lambda self, indices, _n=_name, _l=_least, _a=_axis: _checked(self, _n, _l).tensor_split(indices, _a(self)))
+
+
+def _checked(self: Any, name: str, least: int) -> Any:
+    if self.dim() < least:
+        raise RuntimeError(f"{name}: expected a tensor with at least {least} dimensions, got {self.dim()}")
+    return self
+
+
+def _equal(self: Any, sections: int, name: str, least: int, axis: Any) -> Any:
+    dim = axis(_checked(self, name, least))
+    if sections <= 0 or self.size(dim) % sections:
+        raise RuntimeError(
+            f"{name}: expected sections that divide size {self.size(dim)} of dimension {dim}, got {sections}"
+        )
+    return self.tensor_split(sections, dim)
+
+
+# ---------------------------------------------------------------- moving around
+
+native(
+    "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    out=False,
+    derivative={"self": lambda grad, shifts, dims: grad.roll([-s for s in shifts], dims)},
+    doc="Elements moved up along dimensions, those that leave come back at the other end; without dims the tensor "
+    "counts as one row.",
+)
+
+
+@composite("argwhere(Tensor self) -> Tensor")
+def argwhere(self: Any) -> Any:
+    """Where the elements differ from zero: a row per element."""
+    return rl._nonzero(self)
+
+
+@composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", out=True)
+def nonzero_static(self: Any, size: int, fill_value: int) -> Any:
+    """The first `size` rows of nonzero, followed by rows of fill_value when there are fewer."""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: size; expected at least 0, got {size}")
+    found = rl._nonzero(self)[:size]
+    missing = size - found.size(0)
+    return rl.cat([found, found.new_full((missing, self.dim()), fill_value)]) if missing else found
+
+
+@composite("unravel_index(Tensor indices, Any shape) -> Any", method=False)
+def unravel_index(indices: Any, shape: Any) -> Any:
+    """The coordinates that positions in a flattened tensor of this shape have: one tensor per dimension.
+
+    Example::
+
+        >>> import rushlight
+        >>> [int(i) for i in rushlight.unravel_index(rushlight.tensor(5), (2, 3))]
+        [1, 2]
+    """
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == rl.bool:
+        raise TypeError(f"unravel_index: dtype of indices; expected integers, got {indices.dtype}")
+    if isinstance(shape, int):
+        shape = (shape,)
+    elif not isinstance(shape, (tuple, list)) or not all(isinstance(s, int) for s in shape):
+        raise TypeError(f"unravel_index: shape; expected an int or a sequence of ints, got {shape!r}")
+    if any(s < 0 for s in shape):
+        raise ValueError(f"unravel_index: shape; expected no negative sizes, got {tuple(shape)}")
+    rest = indices.to(rl.int64)
+    found = []
+    for size in reversed(shape):
+        found.append(rest.remainder(size))
+        rest = rest.div(size, rounding_mode="floor")
+    return tuple(reversed(found))
+
+
+@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", method=False)
+def combinations(self: Any, r: int, with_replacement: bool) -> Any:
+    """All choices of r elements of a vector, in order, one per row; with_replacement, an element may come again.
+
+    Example::
+
+        >>> import rushlight
+        >>> rushlight.combinations(rushlight.tensor([1, 2, 3])).tolist()
+        [[1, 2], [1, 3], [2, 3]]
+    """
+    if self.dim() != 1:
+        raise RuntimeError(f"combinations: expected a vector, got shape {list(self.shape)}")
+    if r < 0:
+        raise RuntimeError(f"combinations: r; expected at least 0, got {r}")
+    if r == 0:
+        return self.new_empty((0,))
+    n, skip = self.size(0), 0 if with_replacement else 1
+    columns = [rl.arange(n)]
+    for _ in range(r - 1):
+        # each row goes on with every element that may follow its last one
+        counts = (n - skip) - columns[-1]
+        rows = rl.repeat_interleave(counts)
+        begin = (counts.cumsum(0) - counts)[rows]
+        columns = [c[rows] for c in columns]
+        columns.append(columns[-1] + skip + (rl.arange(rows.numel()) - begin))
+    return self[rl.stack(columns, 1)]
+
+
+@composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", method=False)
+def vander(x: Any, N: Any, increasing: bool) -> Any:
+    """Powers of a vector's elements: columns x^(N-1), ..., x, 1, or the other way round."""
+    if x.dim() != 1:
+        raise RuntimeError(f"vander: expected a vector, got shape {list(x.shape)}")
+    n = x.size(0) if N is None else N
+    if n < 0:
+        raise RuntimeError(f"vander: N; expected at least 0, got {n}")
+    dtype = rl.int64 if not (x.is_floating_point() or x.is_complex()) else x.dtype
+    columns = x.new_ones((x.size(0), n), dtype=dtype)
+    if n > 1:
+        powers = x.to(dtype).unsqueeze(1).expand(x.size(0), n - 1).cumprod(1)
+        columns = rl.cat([columns[:, :1], powers], 1)
+    return columns if increasing else columns.flip(1)
