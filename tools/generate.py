@@ -177,9 +177,13 @@ def elementwise_row(op: Any) -> str:
     with_default = [i for i in inputs if op.arguments[i].type == "Scalar" and op.arguments[i].default is not None]
     fewer = len(inputs) - len(with_default)
     default = f"RL_EW_{op.symbol}__default" if with_default else "kNoKernel"
+    names = [op.arguments[i].name for i in inputs]
+    operands = [op.arguments[i].type != "Scalar" or op.arguments[i].name == "alpha" for i in inputs]
+    rounded = 0 if op.name.startswith("_") else sum(1 << k for k, is_operand in enumerate(operands) if is_operand)
+    wide = sum(1 << k for k, name in enumerate(names) if name in op.options.get("wide", ()))
     return (
         f"constexpr ElementwiseFamily family_{op.symbol} = {{RL_EW_{op.symbol}, {type_mask(op.options['types'])}u, "
-        f"{compute}, {result}, {len(inputs)}, {{{padded}}}, {default}, {fewer}}};"
+        f"{compute}, {result}, {len(inputs)}, {{{padded}}}, {default}, {fewer}, {rounded}, {wide}}};"
     )
 
 

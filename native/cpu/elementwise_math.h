@@ -41,6 +41,16 @@ RL_INLINE bool to_bool(T x) {
   }
 }
 
+// Rounded to a 16-bit float: the steps of operations that PyTorch computes in that dtype throughout.
+template <Float T>
+RL_INLINE T to_float16(T x) {
+  return static_cast<T>(half_bits_to_float(float_to_half_bits(static_cast<float>(x))));
+}
+template <Float T>
+RL_INLINE T to_bfloat16(T x) {
+  return static_cast<T>(bfloat16_bits_to_float(float_to_bfloat16_bits(static_cast<float>(x))));
+}
+
 // ---- arithmetic
 
 template <class T>

@@ -148,7 +148,24 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
       in[i] = &(new (scalars[i]) ScalarTensor(v))->desc;
     }
   }
-  if (compute == RL_FLOAT16 || compute == RL_BFLOAT16) compute = RL_FLOAT32;
+  TensorRef casts[4];
+  if (compute == RL_FLOAT16 || compute == RL_BFLOAT16) {
+    if (spec.rounded && (!uniform || numbers)) {
+      for (int i = 0; i < input_count; i++) {
+        const Value& v = *inputs[i];
+        if (!(spec.rounded >> i & 1)) continue;
+        Tensor* t = v.tag == Tag::Tensor ? v.tensor : nullptr;
+        if ((spec.wide >> i & 1) && (!t || t->numel == 1)) continue;
+        if (!t) {
+          in[i] = &(new (scalars[i]) ScalarTensor(v, compute))->desc;
+        } else if (t->dtype() > RL_INT8 && t->dtype() != compute && !t->is_meta()) {
+          casts[i] = cast(t, compute);
+          in[i] = &casts[i]->desc;
+        }
+      }
+    }
+    compute = RL_FLOAT32;
+  }
   if (RL_UNLIKELY(!(spec.types >> compute & 1))) {
     throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented,
                 "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
@@ -196,7 +213,7 @@ void run_elementwise(Call& call) {
       count = family.default_input_count;
     }
   }
-  elementwise(call, {kernel, family.types, family.compute, family.result}, inputs, count);
+  elementwise(call, {kernel, family.types, family.compute, family.result, family.rounded, family.wide}, inputs, count);
 }
 
 }  // namespace rl

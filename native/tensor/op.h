@@ -238,6 +238,8 @@ struct ElementwiseFamily {
   uint8_t inputs[4];        // argument numbers
   uint16_t default_kernel;  // used when all Scalar arguments have their default values; kNoKernel when there is none
   uint8_t default_input_count;  // its inputs: the first ones
+  uint8_t rounded = 0;          // bit i: input i is rounded to a 16-bit promoted type before it is computed with,
+  uint8_t wide = 0;             // but not where this bit is set too and it is a single element
 };
 
 // One execution. The implementation asks for its outputs with result(), which honours out= and in-place.
@@ -288,6 +290,7 @@ struct ElementwiseSpec {
   uint32_t types;
   uint8_t compute;
   uint8_t result;
+  uint8_t rounded = 0, wide = 0;
 };
 void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* inputs, int input_count);
 

@@ -20,7 +20,14 @@ RL_OP(div_mode) {
   std::string mode = text_of(call[2]);
   RL_CHECK(mode == "trunc" || mode == "floor", Runtime,
            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode.c_str());
-  call.set(0, rl::call(mode == "trunc" ? ops::_div_trunc : ops::_div_floor, {call[0], call[1]}));
+  const bool trunc = mode == "trunc";
+  const Op* op = trunc ? &ops::_div_trunc : &ops::_div_floor;
+  if (call[1].is_tensor() && call.tensor(1)->numel != 1) {  // tensors of 16-bit floats are divided in steps
+    const DType dtype = result_type(call.args, 2);
+    if (dtype == RL_BFLOAT16) op = trunc ? &ops::_div_trunc_bfloat16 : &ops::_div_floor_bfloat16;
+    if (dtype == RL_FLOAT16) op = trunc ? &ops::_div_trunc_float16 : &ops::_div_floor_float16;
+  }
+  call.set(0, rl::call(*op, {call[0], call[1]}));
 }
 
 RL_OP(clamp) {

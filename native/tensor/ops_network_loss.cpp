@@ -205,8 +205,9 @@ RL_OP(_nn_huber_loss) {
 RL_OP(_nn_binary_cross_entropy_with_logits) {
   Tensor *input = call.tensor(0), *target = call.tensor(1), *weight = call.tensor_or_null(2),
          *pos = call.tensor_or_null(6);
+  // 16-bit floats are rounded between the steps of the composite, as in PyTorch.
   if (RL_UNLIKELY(!call[3].is_none() || !call[4].is_none() || weight || pos || tracked(target) ||
-                  !plain(input, target)))
+                  !plain(input, target) || itemsize(input->dtype()) == 2))
     return call_functional(call, "_loss", "binary_cross_entropy_with_logits");
   pointwise(call, RL_LOSS_BCE_LOGITS, 0, input, target, nullptr, nullptr,
             reduction_of(call[5], "binary_cross_entropy_with_logits"));

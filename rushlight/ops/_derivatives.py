@@ -138,6 +138,8 @@ RULES: Mapping[str, Rule] = {
     "digamma": _unary(lambda x, r: _f.polygamma(1, x)),
     "polygamma": lambda g, a, r: (None, mul(g, _f.polygamma(a[0] + 1, a[1]))),
     "zeta": lambda g, a, r: (None, mul(g, -a[0] * _f.zeta(a[0] + 1, a[1]))),
+    "to_float16": lambda g, a, r: (g,),
+    "to_bfloat16": lambda g, a, r: (g,),
     "relu": lambda g, a, r: (where(apply("gt", r, constant(0)), g, 0),),
     "frac": lambda g, a, r: (g,),
     "maximum": _larger("gt"),

@@ -308,7 +308,8 @@ def conj(self: Operand) -> Expression:
 UNARY = _words(
     """abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan sinh
     cosh tanh asinh acosh atanh sigmoid erf erfc erfcx erfinv ndtr lgamma digamma relu positive logical_not bitwise_not
-    floor ceil round trunc frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool"""
+    floor ceil round trunc frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool
+    to_float16 to_bfloat16"""
 )
 BINARY = _words(
     """floor_divide trunc_divide remainder fmod atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or

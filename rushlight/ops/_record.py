@@ -177,7 +177,9 @@ def elementwise(
             same, but integers become the default float dtype) or ``tensor`` (the result type of the tensors alone, to
             which numbers are converted).
         result: dtype of the result: ``same`` as the promoted type, ``bool``, or ``real`` (of complex: the real type).
-        fields: the fields of `Operation` (derivative, inplace, doc, ...).
+        fields: the fields of `Operation` (derivative, inplace, doc, ...). Where the result is float16 or bfloat16,
+            numbers and operands of other dtypes are rounded to it first, as in PyTorch;
+            ``options={"wide": ("other",)}`` names operands that are not when they are a single element.
     """
     options = {"types": types, "compute": compute, "result": result}
     options.update(fields.pop("options", {}))

@@ -17,6 +17,7 @@ from ._expression import (
     copysign,
     exp,
     exp2,
+    floor,
     fmod,
     heaviside,
     hypot,
@@ -28,6 +29,9 @@ from ._expression import (
     minimum,
     nextafter,
     sin,
+    to_bfloat16,
+    to_float16,
+    trunc,
     trunc_divide,
     where,
 )
@@ -122,6 +126,7 @@ elementwise(
     "mul(Tensor self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self * other,
     types=ALL,
+    options={"wide": ("other",)},
     inplace=True,
     public=_names("mul", "multiply"),
     derivative={
@@ -135,6 +140,7 @@ elementwise(
     lambda self, other: self / other,
     types="float complex",
     compute="float",
+    options={"wide": ("other",)},
     inplace=True,
     public=_names("div", "divide true_divide"),
     derivative={
@@ -147,6 +153,7 @@ elementwise(
     "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self // other,
     types="int float",
+    options={"wide": ("other",)},
     inplace=True,
     doc="The whole number below self / other.",
 )
@@ -166,6 +173,36 @@ elementwise(
     derivative={"self": _zeros, "other": _zeros},
     doc="floor_divide as div has it, whose derivative is 0.",
 )
+
+
+def _floor_in_steps(rounded: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    def expression(self: Any, other: Any) -> Any:
+        rest = fmod(self, other)
+        quotient = rounded(rounded(self - rest) / other)
+        quotient = where((rest != 0) & ((rest < 0) != (other < 0)), rounded(quotient - 1), quotient)
+        whole = floor(quotient)
+        whole = where(rounded(quotient - whole) > 0.5, rounded(whole + 1), whole)
+        return where(other == 0, self / other, where(quotient == 0, copysign(0.0, self / other), whole))
+
+    return expression
+
+
+for _dtype, _rounded in (("float16", to_float16), ("bfloat16", to_bfloat16)):
+    # PyTorch divides tensors of these dtypes in steps of the dtype, but by a single number in float32.
+    elementwise(
+        f"_div_trunc_{_dtype}(Tensor self, Tensor|Scalar other) -> Tensor",
+        lambda self, other, _rounded=_rounded: trunc(_rounded(self / other)),
+        types="float32",
+        derivative={"self": _zeros, "other": _zeros},
+        doc=f"The quotient, rounded to {_dtype}, without its fraction.",
+    )
+    elementwise(
+        f"_div_floor_{_dtype}(Tensor self, Tensor|Scalar other) -> Tensor",
+        _floor_in_steps(_rounded),
+        types="float32",
+        derivative={"self": _zeros, "other": _zeros},
+        doc=f"The whole number below the quotient, each step rounded to {_dtype}.",
+    )
 native(
     "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
     options={"composite": True},

@@ -292,11 +292,13 @@ def test_every_operation_is_compared():
     left = {
         n
         for n in names - compared
-        if "_backward" not in n and not n.endswith("__default") and n + "__default" not in names
+        if "_backward" not in n
+        and not n.endswith("__default")
+        and n + "__default" not in names
+        and not n.startswith(("special_", "_div_"))
     }
     assert left <= {
-        "rsub", "lerp", "logaddexp2", "special_zeta", "_polygamma", "special_ndtr", "threshold", "_prelu", "_gelu",
-        "_gelu_tanh", "special_entr", "special_erfcx", "special_log_ndtr",
+        "rsub", "lerp", "logaddexp2", "_polygamma", "threshold", "_prelu", "_gelu", "_gelu_tanh",
     }  # fmt: skip
 
 
