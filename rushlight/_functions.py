@@ -39,10 +39,16 @@ def asarray(
 
 
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A 0-dim tensor of the default dtype."""
-    return _C.tensor(s, dtype=dtype or _C.get_default_dtype(), device=device)
+    return _C.tensor(s, dtype=dtype or _C.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -303,7 +309,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         view[i] = shape[i]
         grids.append(t.reshape(view).expand(shape))
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -81,6 +81,8 @@ rl_status histc(const rl_tensor& input, double low64, double high64, const rl_te
   const int64_t bins = out.shape[0];
   // The bounds as numbers of the dtype.
   const C low = static_cast<C>(convert<T>(low64)), high = static_cast<C>(convert<T>(high64));
+  const auto round = [](C x) { return static_cast<C>(convert<T>(x)); };
+  const C count = round(static_cast<C>(bins)), width = round(high - low);
   Scratch<int64_t> counts(bins);
   if (!counts.ok()) return RL_MEMORY_ERROR;
   Box<1> box;
@@ -90,7 +92,9 @@ rl_status histc(const rl_tensor& input, double low64, double high64, const rl_te
       for (int64_t i = 0; i < n; ++i) {
         const C value = static_cast<C>(*reinterpret_cast<const T*>(p[0] + i * box.steps()[0]));
         if (!(value >= low && value <= high)) continue;
-        const int64_t bin = static_cast<int64_t>((value - low) * static_cast<C>(bins) / (high - low));
+        // Every step is rounded to the dtype, as PyTorch does it.
+        const C scaled = round(round(value - low) * count) / width;
+        const int64_t bin = static_cast<int64_t>(round(scaled));
         ++cells[std::min(bin, bins - 1)];
       }
     });

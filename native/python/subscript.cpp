@@ -29,6 +29,7 @@ struct Parsed {
   int dim = 0;       // of self, consumed so far
   int view_dim = 0;  // of the view, produced so far
   bool trivial = true;
+  bool past_end = false;  // a further ellipsis went beyond the last dim
 };
 
 int64_t select_position(const Tensor* t, int dim, int64_t i) {
@@ -54,7 +55,7 @@ void take_slice(const Tensor* t, PyObject* slice, Parsed& p) {
   p.view_dim++;
 }
 
-// How many dims of self one item takes; -1 for an Ellipsis.
+// How many dims of self one item takes; -1 for an ellipsis.
 int consumed(PyObject* item) {
   if (item == Py_Ellipsis) return -1;
   if (item == Py_None || PyBool_Check(item)) return 0;
@@ -103,12 +104,16 @@ void take_index_tensor(const Tensor* self, TensorRef index, Parsed& p) {
 }
 
 void take(const Tensor* self, PyObject* item, int ellipsis_dims, Parsed& p) {
+  RL_CHECK(!p.past_end || item == Py_Ellipsis, Index, "too many indices for tensor of dimension %d after ellipses",
+           self->ndim());
   if (PySlice_Check(item)) {
     RL_CHECK(p.dim < self->ndim(), Index, "too many indices for tensor of dimension %d", self->ndim());
     return take_slice(self, item, p);
   }
   if (item == Py_Ellipsis) {
-    for (int i = 0; i < ellipsis_dims; i++) {
+    // Each of several ellipses stands for as many dims as a single one would; what is too many is no error by itself.
+    p.past_end = ellipsis_dims > self->ndim() - p.dim;
+    for (int i = 0; i < ellipsis_dims && p.dim < self->ndim(); i++) {
       push(p.spec, kSlice, 0, 1, self->size(p.dim));
       p.dim++;
       p.view_dim++;
@@ -163,15 +168,8 @@ void parse_index(const Tensor* self, PyObject* index, Parsed& p) {
     items = &PyTuple_GET_ITEM(index, 0);
     n = PyTuple_GET_SIZE(index);
   }
-  int used = 0, ellipses = 0;
-  for (Py_ssize_t k = 0; k < n; k++) {
-    int c = consumed(items[k]);
-    if (c < 0)
-      ellipses++;
-    else
-      used += c;
-  }
-  RL_CHECK(ellipses <= 1, Index, "an index can only have a single ellipsis ('...')");
+  int used = 0;
+  for (Py_ssize_t k = 0; k < n; k++) used += std::max(consumed(items[k]), 0);
   RL_CHECK(used <= self->ndim(), Index, "%s",
            self->ndim() == 0 && n == 1 && !PySlice_Check(items[0])
                ? "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert it to a number"
@@ -286,6 +284,10 @@ int tensor_assign(PyObject* object, PyObject* index, PyObject* value) {
       made = tensor_from_data(value, -1, true);
       source = Value::of(made);
     }
+    RL_CHECK(!has_internal_overlap(self), Runtime,
+             "__setitem__: more than one element of the written-to tensor refers to a single memory location; clone() "
+             "the tensor before writing to it (shape %s, strides %s)",
+             shape_text(self).c_str(), shape_text(self->ndim(), self->strides()).c_str());
     Parsed p;
     parse_index(self, index, p);
     bool whole = p.trivial;

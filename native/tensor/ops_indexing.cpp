@@ -328,14 +328,16 @@ struct OneIndex {
 };
 
 // The source of index_copy and index_add: self's shape with the number of indices along dim.
-void check_source(const char* op, const Tensor* self, int dim, const Tensor* index, const Tensor* source) {
+void check_source(const char* op, const Tensor* self, int dim, const Tensor* index, const Tensor* source,
+                  ErrorKind wrong_rank = ErrorKind::Index) {
   RL_CHECK(self->dtype() == source->dtype(), Runtime,
            "%s(): self and source expected to have the same dtype, but got (self) %s and (source) %s", op,
            dtype_title(self->dtype()), dtype_title(source->dtype()));
-  RL_CHECK(source->ndim() == self->ndim() || (self->ndim() <= 1 && source->ndim() <= 1), Index,
-           "%s(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
-           "(%d), destination dimensionality (%d)",
-           op, source->ndim(), self->ndim());
+  if (source->ndim() != self->ndim() && (self->ndim() > 1 || source->ndim() > 1))
+    throw_error(wrong_rank,
+                "%s(): When source and destination are not scalars, their dimensionality must match. Source "
+                "dimensionality (%d), destination dimensionality (%d)",
+                op, source->ndim(), self->ndim());
   int64_t n = source->ndim() ? source->size(dim) : 1;
   RL_CHECK(n == index->numel, Runtime,
            "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %d", op,
@@ -345,6 +347,29 @@ void check_source(const char* op, const Tensor* self, int dim, const Tensor* ind
              "%s(): Source/destination tensor must have same slice shapes. Destination slice shape: %s and source "
              "slice shape: %s",
              op, shape_text(self).c_str(), shape_text(source).c_str());
+}
+
+// The reduction that scatter_reduce and index_reduce name, for a dtype that has it.
+rl_scatter_mode reduction_of(const char* op, const Value& v, bool sum_is_one, DType dtype) {
+  const char* text = PyUnicode_AsUTF8(v.object);
+  if (!text) throw PythonError();
+  static constexpr struct {
+    const char* name;
+    rl_scatter_mode mode;
+  } kModes[] = {{"prod", RL_SCATTER_PROD},
+                {"mean", RL_SCATTER_MEAN},
+                {"amax", RL_SCATTER_AMAX},
+                {"amin", RL_SCATTER_AMIN},
+                {"sum", RL_SCATTER_SUM}};
+  for (const auto& m : kModes) {
+    if (std::strcmp(text, m.name) != 0 || (m.mode == RL_SCATTER_SUM && !sum_is_one)) continue;
+    bool ordered = m.mode == RL_SCATTER_AMAX || m.mode == RL_SCATTER_AMIN;
+    RL_CHECK(!(ordered && is_complex(dtype)) && !(m.mode == RL_SCATTER_MEAN && dtype == RL_BOOL), NotImplemented,
+             "%s: reduce='%s' is not implemented for %s", op, text, dtype_name(dtype));
+    return m.mode;
+  }
+  throw_error(ErrorKind::Runtime, "%s: reduce; expected %s'prod', 'mean', 'amax' or 'amin', got '%s'", op,
+              sum_is_one ? "'sum', " : "", text);
 }
 
 // A tensor of at least one dim for the kernels.
@@ -384,7 +409,7 @@ RL_OP(_index_select_backward) {
 RL_OP(index_add) {
   Tensor *self = call.tensor(0), *source = call.tensor(3);
   OneIndex ix("index_add", self, call.integer(1), call.tensor(2));
-  check_source("index_add", self, ix.dim, ix.index.get(), source);
+  check_source("index_add", self, ix.dim, ix.index.get(), source, ErrorKind::Runtime);
   TensorRef safe = without_overlap(source, self);
   Tensor* out = start_from(call, self);
   if (out->is_meta()) return;
@@ -402,16 +427,52 @@ RL_OP(index_copy) {
   TensorRef o = at_least_1d(out), s = at_least_1d(safe.get());
   check(rl_index_copy(&o->desc, ix.dim, &ix.index->desc, &s->desc));
 }
-RL_OP(index_fill) {
-  Tensor* self = call.tensor(0);
-  OneIndex ix("index_fill", self, call.integer(1), call.tensor(2));
-  RL_CHECK(call[3].tag != Tag::Complex || is_complex(self->dtype()), Runtime,
-           "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+RL_OP(index_reduce) {
+  Tensor *self = call.tensor(0), *source = call.tensor(3);
+  rl_scatter_mode mode = reduction_of("index_reduce", call[4], false, self->dtype());
+  RL_CHECK(self->dtype() != RL_BOOL && !is_complex(self->dtype()), NotImplemented,
+           "index_reduce: not implemented for %s", dtype_name(self->dtype()));
+  OneIndex ix("index_reduce", self, call.integer(1), call.tensor(2));
+  check_source("index_reduce", self, ix.dim, ix.index.get(), source, ErrorKind::Runtime);
+  RL_CHECK(source->ndim() == self->ndim(), Runtime,
+           "index_reduce: shape of source; expected as many dimensions as %s, got %s", shape_text(self).c_str(),
+           shape_text(source).c_str());
+  TensorRef safe = without_overlap(source, self);
   Tensor* out = start_from(call, self);
   if (out->is_meta()) return;
-  ScalarTensor value(call[3], self->dtype());
+  TensorRef o = at_least_1d(out), s = at_least_1d(safe.get());
+  GilRelease gil(source->numel >= 32768);
+  check(rl_index_reduce(&o->desc, ix.dim, &ix.index->desc, &s->desc, mode, call.flag(5)));
+}
+
+namespace {
+
+void index_fill(Call& call, const rl_tensor& value) {
+  Tensor* self = call.tensor(0);
+  OneIndex ix("index_fill", self, call.integer(1), call.tensor(2));
+  Tensor* out = start_from(call, self);
+  if (out->is_meta()) return;
   TensorRef o = at_least_1d(out);
-  check(rl_index_fill(&o->desc, ix.dim, &ix.index->desc, &value.desc));
+  check(rl_index_fill(&o->desc, ix.dim, &ix.index->desc, &value));
+}
+
+}  // namespace
+
+RL_OP(index_fill) {
+  DType dtype = call.tensor(0)->dtype();
+  RL_CHECK(call[3].tag != Tag::Complex || is_complex(dtype), Runtime,
+           "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  ScalarTensor value(call[3], dtype);
+  index_fill(call, value.desc);
+}
+RL_OP(index_fill_Tensor) {
+  Tensor *self = call.tensor(0), *value = call.tensor(3);
+  RL_CHECK(value->ndim() == 0, Runtime, "index_fill: value; expected a tensor without dimensions, got shape %s",
+           shape_text(value).c_str());
+  RL_CHECK(!is_complex(value->dtype()) || is_complex(self->dtype()), Runtime,
+           "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  TensorRef v = cast(without_overlap(value, self).get(), self->dtype());
+  index_fill(call, v->desc);
 }
 
 // ---------------------------------------------------------------- an index per element
@@ -451,7 +512,7 @@ struct Spread {
   }
 };
 
-void scatter(Call& call, const char* op, rl_scatter_mode mode) {
+void scatter(Call& call, const char* op, rl_scatter_mode mode, bool include_self = true) {
   Tensor* self = call.tensor(0);
   Tensor* src = call.tensor_or_null(3);
   Spread s(op, self, call.integer(1), call.tensor(2), src);
@@ -462,7 +523,7 @@ void scatter(Call& call, const char* op, rl_scatter_mode mode) {
   TensorRef from = src ? at_least_1d(safe.get()) : TensorRef();
   ScalarTensor value(src ? Value::of(0) : call[3], self->dtype());
   GilRelease gil(s.index->numel >= 32768);
-  check(rl_scatter(&o->desc, s.dim, &i->desc, from ? &from->desc : &value.desc, mode, 1));
+  check(rl_scatter(&o->desc, s.dim, &i->desc, from ? &from->desc : &value.desc, mode, include_self));
 }
 
 rl_scatter_mode mode_of(const Value& v) {
@@ -491,6 +552,9 @@ RL_OP(scatter_src) { scatter(call, "scatter", RL_SCATTER_SET); }
 RL_OP(scatter_value) { scatter(call, "scatter", RL_SCATTER_SET); }
 RL_OP(scatter_reduce) { scatter(call, "scatter", mode_of(call[4])); }
 RL_OP(scatter_value_reduce) { scatter(call, "scatter", mode_of(call[4])); }
+RL_OP(scatter_reduce_two) {
+  scatter(call, "scatter_reduce", reduction_of("scatter_reduce", call[4], true, call.tensor(0)->dtype()), call.flag(5));
+}
 RL_OP(scatter_add) { scatter(call, "scatter_add", RL_SCATTER_SUM); }
 
 RL_OP(take) {
@@ -498,6 +562,9 @@ RL_OP(take) {
   RL_CHECK(index->dtype() == RL_INT64, Runtime, "take(): Expected a long tensor for index, but got %s",
            dtype_title(index->dtype()));
   RL_CHECK(self->numel > 0 || index->numel == 0, Index, "take(): tried to take from an empty tensor");
+  if (call.out && call.out[0])
+    RL_CHECK(!may_share_memory(call.out[0], self) && !may_share_memory(call.out[0], index), Runtime,
+             "take: out= shares memory with an input; clone() the input first");
   Tensor* out = call.result(0, self->dtype(), Dims(index->ndim(), index->shape()));
   RL_KERNEL(out, rl_take(&self->desc, &index->desc, &out->desc));
 }

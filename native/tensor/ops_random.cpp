@@ -236,6 +236,8 @@ RL_OP(normal_size) {
 
 RL_OP(multinomial) {
   Tensor* w = call.tensor(0);
+  RL_CHECK(!call.out || !call.out[0] || call.out[0]->dtype() == RL_INT64, Runtime,
+           "multinomial: dtype of out; expected int64, got %s", dtype_name(call.out[0]->dtype()));
   int64_t n = call.integer(1);
   bool replacement = call.flag(2);
   RL_CHECK(w->ndim() == 1 || w->ndim() == 2, Runtime, "prob_dist must be 1 or 2 dim, got %d", w->ndim());

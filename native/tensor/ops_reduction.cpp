@@ -208,6 +208,9 @@ RL_OP(aminmax) {
   } else {
     refuse_empty("aminmax", t, call[1]);
   }
+  for (int i = 0; i < 2; i++)
+    RL_CHECK(!call.out || !call.out[i] || call.out[i]->dtype() == t->dtype(), Runtime,
+             "aminmax: dtype of out; expected %s, got %s", dtype_name(t->dtype()), dtype_name(call.out[i]->dtype()));
   Plan p = plan(t, call[1], keepdim);
   Tensor* low = call.result(0, t->dtype(), p.shape);
   Tensor* high = call.result(1, t->dtype(), p.shape);

@@ -1,4 +1,6 @@
 // Sorting and selecting along a dimension.
+#include <cmath>
+
 #include "op.h"
 #include "ops.h"
 #include "rushlight/sort.h"
@@ -83,6 +85,36 @@ RL_OP(topk) {
   check(rl_topk(&t->desc, dim, k, call.flag(3), &values->desc, &indices->desc));
 }
 RL_OP(kthvalue) { select(call, RL_SELECT_KTH, call.integer(1), call.integer(2), call.flag(3)); }
+namespace {
+
+// The lower median of all elements; without elements NaN, or what that is as an integer.
+void median(Call& call, rl_select_kind kind) {
+  Tensor* t = call.tensor(0);
+  RL_CHECK(t->dtype() != RL_BOOL && !is_complex(t->dtype()), NotImplemented, "%s: not implemented for %s", call.op.name,
+           dtype_name(t->dtype()));
+  Tensor* out = call.result(0, t->dtype(), Dims{});
+  if (out->is_meta()) return;
+  if (t->numel == 0) {
+    // integers: the lowest of int32 and int64, 0 of the others
+    double none = t->dtype() == RL_INT64 ? -9223372036854775808.0 : t->dtype() == RL_INT32 ? -2147483648.0 : 0;
+    return fill_value(out, Value::of(is_float(t->dtype()) ? std::nan("") : none));
+  }
+  TensorRef dense = contiguous(t);
+  int64_t n = t->numel, one = 1, index;
+  rl_tensor row = dense->desc, value = out->desc, at{};
+  row.ndim = value.ndim = at.ndim = 1;
+  row.shape = &n;
+  row.strides = value.shape = value.strides = at.shape = at.strides = &one;
+  at.data = &index;
+  at.dtype = RL_INT64;
+  GilRelease gil(n >= 16384);
+  check(rl_select(&row, 0, kind, 0, &value, &at));
+}
+
+}  // namespace
+
+RL_OP(median) { median(call, RL_SELECT_MEDIAN); }
+RL_OP(nanmedian) { median(call, RL_SELECT_NANMEDIAN); }
 RL_OP(median_dim) { select(call, RL_SELECT_MEDIAN, 0, call.integer(1), call.flag(2)); }
 RL_OP(nanmedian_dim) { select(call, RL_SELECT_NANMEDIAN, 0, call.integer(1), call.flag(2)); }
 RL_OP(mode) { select(call, RL_SELECT_MODE, 0, call.integer(1), call.flag(2)); }

@@ -68,3 +68,248 @@ def repeat_interleave_int(self: Any, repeats: int, dim: Any, output_size: Any) -
     shape = [*self.shape[: dim + 1], repeats, *self.shape[dim + 1 :]]
     wide = self.unsqueeze(dim + 1).expand(shape)
     return wide.clone(memory_format=rl.contiguous_format).reshape([*self.shape[:dim], total, *self.shape[dim + 1 :]])
+
+
+# ---------------------------------------------------------------- searching
+
+_SEARCH = "bool out_int32=False, bool right=False"
+native(
+    f"searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, {_SEARCH}, str? side=None, Tensor? sorter=None) "
+    "-> Tensor",
+    method=False,
+    doc="Where each value would go into a sequence sorted along its last dimension: before equal elements, or after them "
+    "with right=True or side='right'. The sequence is one for all values, or there is one per row of them; sorter is "
+    "the order in which it is sorted, when it is not. The result is int64, or int32 with out_int32.",
+)
+native(
+    f"bucketize(Tensor|Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
+    method=False,
+    doc="The number of the interval between boundaries, a sorted vector, that each value lies in; boundaries belong to "
+    "the interval on their left, with right=True to the other.",
+)
+native(
+    "_isin(Tensor elements, Tensor sorted, bool invert) -> Tensor",
+    doc="Whether elements occur in a sorted vector of the same dtype.",
+)
+for _overload, _elements, _test, _one in (
+    ("", "Tensor elements", "Tensor test_elements", "test_elements"),
+    (".Tensor_Scalar", "Tensor elements", "Scalar test_element", "test_element"),
+    (".Scalar_Tensor", "Scalar element", "Tensor test_elements", "test_elements"),
+):
+    composite(
+        f"isin{_overload}({_elements}, {_test}, *, bool assume_unique=False, bool invert=False) -> Tensor",
+        method=False,
+        out=True,
+        doc="Whether each of the elements is one of test_elements, or with invert, is none of them.",
+    )(lambda elements, tests, assume_unique, invert: _is_in(elements, tests, invert))
+
+
+def _is_in(elements: Any, tests: Any, invert: bool) -> Any:
+    dtype = rl.result_type(elements, tests)
+    for given in (elements, tests):
+        if hasattr(given, "dtype") and (given.dtype == rl.bool or given.is_complex()):
+            raise RuntimeError(f"isin: expected integers or real floating point numbers, got {given.dtype}")
+    elements, tests = (t.to(dtype) if hasattr(t, "dtype") else rl.tensor(t, dtype=dtype) for t in (elements, tests))
+    return rl._isin(elements, tests.reshape(-1).sort()[0], invert)
+
+
+# ---------------------------------------------------------------- what is the same
+
+native(
+    "_sorted_slices(Tensor self, int dim) -> Tensor",
+    doc="The order that sorts the slices along a dimension lexicographically.",
+)
+native(
+    "_runs(Tensor self, int dim, Tensor? order, bool ordered) -> (Tensor, Tensor, Tensor)",
+    out=False,
+    doc="Runs of equal slices along a dimension (of elements of a vector for -1): where each begins, the run that each "
+    "slice belongs to, and their lengths. order: the slices in the order in which they are to be read, in which self "
+    "is already when it is ordered.",
+)
+
+
+def _parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    parts = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return parts if len(parts) > 1 else values
+
+
+def _slices(self: Any, dim: int, name: str) -> tuple[Any, int]:
+    """The dimension as a number from 0; nothing may be empty but it."""
+    if self.is_complex():
+        raise NotImplementedError(f"{name}: not implemented for {self.dtype}")
+    if self.dim() == 0:
+        raise IndexError(f"{name}: dim; expected None for a tensor without dimensions, got {dim}")
+    if not -self.dim() <= dim < self.dim():
+        raise IndexError(f"{name}: dim; expected it between {-self.dim()} and {self.dim() - 1}, got {dim}")
+    dim %= self.dim()
+    if any(n == 0 for d, n in enumerate(self.shape) if d != dim):
+        raise RuntimeError(f"{name}: expected sizes other than 0 beside dimension {dim}, got {list(self.shape)}")
+    return self, dim
+
+
+@composite(
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
+)
+def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
+    """The different elements, or slices along a dimension, in ascending order.
+
+    Returns:
+        The values; with return_inverse also where among them each element is, with return_counts also how often each
+        occurs. Every NaN differs from all others.
+    """
+    if dim is None:
+        if self.is_complex():
+            raise NotImplementedError(f"unique: not implemented for {self.dtype}")
+        flat = self.detach().reshape(-1)
+        ordered, order = flat.sort()
+        first, inverse, counts = rl._runs(ordered, -1, order, True)
+        return _parts(flat[first], inverse.reshape(self.shape), counts, return_inverse, return_counts)
+    self, dim = _slices(self.detach(), dim, "unique")
+    order = rl._sorted_slices(self, dim)
+    first, inverse, counts = rl._runs(self, dim, order, False)
+    return _parts(self.index_select(dim, first), inverse, counts, return_inverse, return_counts)
+
+
+@composite(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
+)
+def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
+    """The elements, or slices along a dimension, without those that equal the one before; returns what unique does."""
+    if dim is None:
+        if self.is_complex():
+            raise NotImplementedError(f"unique_consecutive: not implemented for {self.dtype}")
+        flat = self.detach().reshape(-1)
+        first, inverse, counts = rl._runs(flat, -1, None, False)
+        return _parts(flat[first], inverse.reshape(self.shape), counts, return_inverse, return_counts)
+    self, dim = _slices(self.detach(), dim, "unique_consecutive")
+    first, inverse, counts = rl._runs(self, dim, None, False)
+    return _parts(self.index_select(dim, first), inverse, counts, return_inverse, return_counts)
+
+
+# ---------------------------------------------------------------- counting
+
+native(
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    out=False,
+    doc="How often each number from 0 to the greatest occurs in a vector of integers that are not negative, or the sums "
+    "of the weights where it does; at least minlength numbers. The sums are float64, of float32 weights float32.",
+)
+native(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    doc="How many elements lie in each of equal bins between min and max; between the least and the greatest element "
+    "when both are 0. Others and NaN are not counted.",
+)
+native(
+    "_histogram(Tensor self, Tensor[] edges, Tensor? weight, bool uniform) -> Tensor",
+    out=False,
+    doc="Weighted counts of the rows of a matrix over the bins between edges, one vector per column.",
+)
+
+
+def _edges(points: Any, counts: Any, range: Any, name: str) -> list[Any]:
+    """Bin edges per column of points: evenly spaced over range, or from the least to the greatest number."""
+    columns = points.size(1)
+    if range is not None and len(range) != 2 * columns:
+        raise RuntimeError(f"{name}: range; expected {2 * columns} numbers, got {len(range)}")
+    edges = []
+    for d, n in enumerate(counts):
+        if n <= 0:
+            raise RuntimeError(f"{name}: bins; expected more than 0, got {n} for dimension {d}")
+        if range is not None:
+            low, high = float(range[2 * d]), float(range[2 * d + 1])
+        elif points.size(0):
+            low, high = (float(t) for t in points[:, d].aminmax())
+        else:
+            low, high = 0.0, 1.0
+        # a NaN or an infinity
+        if low - low != 0 or high - high != 0:
+            raise RuntimeError(f"{name}: expected a finite range, got [{low}, {high}] for dimension {d}")
+        if low > high:
+            raise RuntimeError(f"{name}: expected a range that ascends, got [{low}, {high}] for dimension {d}")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges.append(rl.linspace(low, high, n + 1, dtype=points.dtype))
+    return edges
+
+
+def _count(points: Any, edges: Any, weight: Any, density: bool, uniform: bool, name: str) -> Any:
+    """points: (n, columns)."""
+    if points.dtype not in (rl.float32, rl.float64):
+        raise NotImplementedError(f"{name}: not implemented for {points.dtype}")
+    for d, e in enumerate(edges):
+        if e.dtype != points.dtype:
+            raise RuntimeError(f"{name}: dtype of bins; expected {points.dtype}, got {e.dtype} for dimension {d}")
+        if e.dim() != 1 or e.numel() == 0:
+            raise RuntimeError(f"{name}: bins; expected a vector of edges, got shape {list(e.shape)} for dimension {d}")
+    if weight is not None:
+        if weight.dtype != points.dtype:
+            raise RuntimeError(f"{name}: dtype of weight; expected {points.dtype}, got {weight.dtype}")
+        weight = weight.detach().reshape(-1)
+    hist = rl._histogram(points, edges, weight, uniform)
+    if density:
+        hist = hist / hist.sum()
+        for d, e in enumerate(edges):
+            shape = [1] * len(edges)
+            shape[d] = -1
+            hist = hist / e.diff().reshape(shape)
+    return hist
+
+
+def _weight_fits(weight: Any, shape: Any, name: str) -> None:
+    if weight is not None and tuple(weight.shape) != tuple(shape):
+        raise RuntimeError(f"{name}: shape of weight; expected {list(shape)}, got {list(weight.shape)}")
+
+
+_HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
+
+
+@composite(f"histogram(Tensor self, int bins=100, *, float[]? range=None, {_HISTOGRAM}", out=True)
+def histogram(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
+    """Weighted counts over equal bins between two numbers, by default the least and the greatest; and the bins' edges.
+
+    With density, the counts are divided by their sum and the widths of the bins. The last bin is closed.
+    """
+    _weight_fits(weight, self.shape, "histogram")
+    points = self.detach().reshape(-1, 1)
+    edges = _edges(points, [bins], range, "histogram")
+    return _count(points, edges, weight, density, True, "histogram"), edges[0]
+
+
+@composite(f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_HISTOGRAM}", out=True)
+def histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> Any:
+    """Weighted counts over the bins between the elements of a sorted vector."""
+    _weight_fits(weight, self.shape, "histogram")
+    points = self.detach().reshape(-1, 1)
+    return _count(points, [bins], weight, density, False, "histogram"), bins.clone()
+
+
+@composite(
+    "histogramdd(Tensor self, Any bins, float[]? range=None, Tensor? weight=None, bool density=False) "
+    "-> (Tensor hist, Any bin_edges)",
+    method=False,
+)
+def histogramdd(self: Any, bins: Any, range: Any, weight: Any, density: bool) -> Any:
+    """Weighted counts of points, whose coordinates stand in the last dimension, over a grid of bins.
+
+    Args:
+        bins: their number in every dimension, or per dimension; or vectors of edges.
+        range: least and greatest number of each dimension, one after the other.
+
+    Returns:
+        The counts, and the edges per dimension.
+    """
+    if self.dim() < 2:
+        raise RuntimeError(f"histogramdd: expected at least 2 dimensions, got {self.dim()}")
+    columns = self.size(-1)
+    _weight_fits(weight, self.shape[:-1], "histogramdd")
+    points = self.detach().reshape(self.shape[:-1].numel(), columns)
+    if isinstance(bins, int):
+        bins = [bins] * columns
+    if not isinstance(bins, (tuple, list)):
+        raise TypeError(f"histogramdd: bins; expected an int, ints or tensors, got {type(bins).__name__}")
+    if len(bins) != columns:
+        raise RuntimeError(f"histogramdd: bins; expected {columns}, one per coordinate, got {len(bins)}")
+    uniform = all(isinstance(b, int) for b in bins)
+    edges = _edges(points, bins, range, "histogramdd") if uniform else list(bins)
+    hist = _count(points, edges, weight, density, uniform, "histogramdd")
+    return hist, tuple(edges)

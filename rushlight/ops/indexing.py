@@ -137,8 +137,15 @@ native(
     },
     doc="Replaces the slices at the indices by source's.",
 )
-composite("index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")(
-    lambda self, dim, index, value: self.index_fill(dim, index, _number(value, "index_fill"))
+native(
+    "index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    inplace=True,
+    out=False,
+    derivative={
+        "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
+        "value": lambda grad, dim, index: (grad * rl.zeros_like(grad).index_fill(dim, index, 1)).sum(),
+    },
+    doc="Fills the slices at the indices with the value of a 0-dim tensor.",
 )
 native(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -146,14 +153,6 @@ native(
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
     doc="Fills the slices at the indices with a value.",
 )
-
-
-def _number(value: Any, name: str) -> Any:
-    if value.dim() != 0:
-        raise RuntimeError(
-            f"{name}: only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
-        )
-    return value.item()
 
 
 native(
@@ -188,6 +187,118 @@ native(
     inplace=True,
     doc="A number added ('add') or multiplied ('multiply') in at the indices.",
 )
+native(
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+    "-> Tensor",
+    inplace=True,
+    derivative={
+        "self, src": lambda grad, self, dim, index, src, reduce, include_self, result: _scatter_reduce_backward(
+            grad, self, dim, index, src, reduce, include_self, result
+        )
+    },
+    doc="src's elements reduced into self along a dimension: 'sum', 'prod', 'mean', 'amax' or 'amin'. Without "
+    "include_self, the old values of the elements that something arrives at do not take part.",
+)
+native(
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    inplace=True,
+    derivative={
+        "self, source": lambda grad, self, dim, index, source, reduce, include_self, result: _index_reduce_backward(
+            grad, self, dim, index, source, reduce, include_self, result
+        )
+    },
+    doc="source's slices reduced into self's at the indices: 'prod', 'mean', 'amax' or 'amin'.",
+)
+
+
+def _scatter_reduce_backward(
+    grad: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, result: Any
+) -> Any:
+    shape, part = tuple(src.shape), src
+    if index.dim() and tuple(index.shape) != shape:  # elements of src beyond the index do not count
+        for d, n in enumerate(index.shape):
+            part = part.narrow(d, 0, n)
+    by_self, by_src = _reduced_backward(
+        grad,
+        self,
+        part,
+        reduce,
+        include_self,
+        result,
+        lambda t: t.gather(dim, index),
+        lambda t: rl.zeros_like(grad).scatter_add(dim, index, t),
+        lambda t: self.scatter_reduce(dim, index, t, "prod", include_self=include_self),
+        lambda t: t.scatter(dim, index, 0),
+        lambda t: rl.ones_like(self).scatter_reduce(dim, index, t, "prod"),
+    )
+    if tuple(by_src.shape) != shape:
+        by_src = rl._put_corner(by_src.new_zeros(shape), by_src)
+    return by_self, by_src
+
+
+def _index_reduce_backward(
+    grad: Any, self: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool, result: Any
+) -> Any:
+    return _reduced_backward(
+        grad,
+        self,
+        source,
+        reduce,
+        include_self,
+        result,
+        lambda t: t.index_select(dim, index).reshape(source.shape),
+        lambda t: rl.zeros_like(grad).index_add(dim, index, t),
+        lambda t: self.index_reduce(dim, index, t, "prod", include_self=include_self),
+        lambda t: t.index_fill(dim, index, 0),
+        lambda t: rl.ones_like(self).index_reduce(dim, index, t, "prod"),
+    )
+
+
+def _reduced_backward(
+    grad: Any,
+    self: Any,
+    src: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+    picked: Any,
+    added: Any,
+    multiplied: Any,
+    cleared: Any,
+    product: Any,
+) -> Any:
+    """Gradients of what was reduced into self. The functions take elements to where they went, and back:
+
+    picked: at the places that src's elements went to; added: sums of what arrives; multiplied: self with what arrives
+    multiplied in; cleared: with zeros where something arrives; product: of what arrives.
+    """
+    if reduce == "sum":
+        by_self, by_src = grad, picked(grad)
+    elif reduce == "mean":
+        arrived = added(rl.ones_like(src))
+        count = arrived + 1 if include_self else arrived.clamp(min=1)
+        by_self = grad / count
+        by_src = picked(by_self)
+    elif reduce == "prod":
+        by_self = grad * product(src)
+        # The factor of a zero is the product of the others. Where there is a second zero that is 0, but as a function
+        # of the second it is not constant; with a third it is to second order.
+        zero = src == 0
+        zeros = picked(added(zero.to(src.dtype)))
+        others = picked(multiplied(src.masked_fill(zero, 1)))
+        second = picked(added(src.masked_fill(~zero, 0))) - src
+        factor = others * rl.where(zeros == 1, 1, rl.where(zeros == 2, second, 0))
+        by_src = rl.where(zero, picked(grad) * factor, picked(grad * result) / src.masked_fill(zero, 1))
+    else:
+        src_is = (src == picked(result)).to(grad.dtype)
+        self_is = (self == result).to(grad.dtype)
+        if not include_self:
+            self_is = cleared(self_is)
+        share = grad / (self_is + added(src_is)).clamp(min=1)
+        by_self, by_src = self_is * share, src_is * picked(share)
+    return by_self if include_self else cleared(by_self), by_src
+
+
 native(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     inplace=True,

@@ -134,6 +134,7 @@ native(
     f"normal.tensor_float(Tensor mean, float std=1, *, {_G}) -> Tensor",
     method=False,
     random=True,
+    derivative={"mean": lambda grad, mean_shape: grad.new_zeros(mean_shape)},
     implementation="normal",
     doc="Normal numbers, one per mean.",
 )
@@ -141,6 +142,7 @@ native(
     f"normal.float_tensor(float mean, Tensor std, *, {_G}) -> Tensor",
     method=False,
     random=True,
+    derivative={"std": lambda grad, std_shape: grad.new_zeros(std_shape)},
     implementation="normal",
     doc="Normal numbers, one per standard deviation.",
 )
@@ -148,6 +150,10 @@ native(
     f"normal.tensors(Tensor mean, Tensor std, *, {_G}) -> Tensor",
     method=False,
     random=True,
+    derivative={
+        "mean": lambda grad, mean_shape: grad.new_zeros(mean_shape),
+        "std": lambda grad, std_shape: grad.new_zeros(std_shape),
+    },
     implementation="normal",
     doc="Normal numbers of given means and standard deviations.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._record import composite, native, rl
+from .reduction import _extreme_backward
 
 _PAIR = "(Tensor values, Tensor indices)"
 
@@ -59,6 +60,13 @@ native(
     doc="The k-th smallest elements along a dimension.",
     **_fields,
 )
+for _name, _word in (("median", "elements; NaN if there is one"), ("nanmedian", "numbers among the elements")):
+    native(
+        f"{_name}(Tensor self) -> Tensor",
+        out=False,
+        derivative={"self": lambda grad, self, result: _extreme_backward(grad, self, result, None, False)},
+        doc=f"The lower median of all {_word}. The gradient is shared equally among ties.",
+    )
 native(
     f"median.dim(Tensor self, int dim, bool keepdim=False) -> {_PAIR}",
     derivative=_one,

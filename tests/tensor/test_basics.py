@@ -197,6 +197,16 @@ def indexed_arrays(draw):
     return array, tuple(parts)
 
 
+def test_further_ellipses_stand_for_what_is_left():
+    x = torch.zeros(2, 3, 4)
+    assert x[..., ...].shape == (2, 3, 4)
+    assert x[..., 0, ...].shape == (2, 3)
+    assert x[0, ..., ...].shape == (3, 4)
+    assert x[..., None, ...].shape == (2, 3, 4, 1)
+    with pytest.raises(IndexError):
+        x[..., ..., 0]
+
+
 def as_torch(index):
     return tuple(torch.from_numpy(p) if isinstance(p, np.ndarray) else p for p in index)
 
