@@ -77,8 +77,8 @@ native(
     f"searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, {_SEARCH}, str? side=None, Tensor? sorter=None) "
     "-> Tensor",
     method=False,
-    doc="Where each value would go into a sequence sorted along its last dimension: before equal elements, or after them "
-    "with right=True or side='right'. The sequence is one for all values, or there is one per row of them; sorter is "
+    doc="Where each value would go into a sequence sorted along its last dimension: before equal elements, or after "
+    "them with right=True or side='right'. The sequence is one for all values, or there is one per row of them; sorter is "
     "the order in which it is sorted, when it is not. The result is int64, or int32 with out_int32.",
 )
 native(
@@ -191,8 +191,8 @@ def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim
 native(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     out=False,
-    doc="How often each number from 0 to the greatest occurs in a vector of integers that are not negative, or the sums "
-    "of the weights where it does; at least minlength numbers. The sums are float64, of float32 weights float32.",
+    doc="How often each number from 0 to the greatest occurs in a vector of integers that are not negative, or the sum "
+    "of its weights; at least minlength numbers. The sums are float64, of float32 weights float32.",
 )
 native(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
