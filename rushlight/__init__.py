@@ -85,6 +85,7 @@ _LAZY = {
     ),
     "serialization": "save load",
     "autograd.grad_mode": "no_grad enable_grad set_grad_enabled inference_mode",
+    "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
     "_tensor": "return_types",
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}

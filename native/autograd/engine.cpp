@@ -3,6 +3,9 @@
 // interleave in several threads over a shared graph, cannot disturb each other.
 #include "engine.h"
 
+#include "../tensor/profiler.h"
+#include "anomaly.h"
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,6 +37,7 @@ struct Run {
   std::vector<TensorRef> captured;            // gradients of `inputs`
   std::vector<TensorRef> received;            // tensors whose .grad got a graph
   std::unordered_map<Node*, uint32_t> index;  // made when a hint failed
+  GradientTraces traces;                      // of anomaly mode
 
   Slot& find(Node* n) {
     uint32_t s = n->slot;
@@ -68,6 +72,7 @@ struct Run {
     captured.clear();
     received.clear();
     index.clear();
+    if (RL_UNLIKELY(!traces.empty())) traces.clear();
   }
 };
 
@@ -386,6 +391,18 @@ void accumulate_node(Run& run, Node* n, Incoming& in, bool create_graph) {
   throw Error{e.kind, e.message + line};
 }
 
+// The same as apply_node, in anomaly mode.
+[[gnu::noinline]] void run_watched(Run& run, Node* n, Incoming& in, Outgoing& out) {
+  try {
+    Evaluating mark(n);
+    if (in.any() || n->kind == NodeKind::Function) apply_node(n, in.data(), out.results, out.needed);
+    if (anomaly.check_nan) anomaly_check(run.traces, n, in.data(), in.count, out.results, out.count);
+  } catch (...) {
+    anomaly_warn(n);
+    throw;
+  }
+}
+
 void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective) {
   Slot& slot = run.find(n);
   const bool needed = slot.needed, captured = slot.captured;
@@ -400,6 +417,7 @@ void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective)
       }
   }
   if (!needed) return;
+  ProfiledNode event(n);
   if (n->kind == NodeKind::Accumulate) {
     if (options.accumulate) accumulate_node(run, n, in, options.create_graph);
     return;
@@ -415,7 +433,10 @@ void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective)
   }
   if (RL_UNLIKELY(n->extras && n->extras->pre_hooks)) run_pre_hooks(n->extras->pre_hooks, in.data(), in.count);
   try {
-    if (in.any() || n->kind == NodeKind::Function) apply_node(n, in.data(), out.results, out.needed);
+    if (RL_UNLIKELY(anomaly.enabled))
+      run_watched(run, n, in, out);
+    else if (in.any() || n->kind == NodeKind::Function)
+      apply_node(n, in.data(), out.results, out.needed);
   } catch (const Error& e) {
     rethrow_with_line(n, e);
   }

@@ -64,6 +64,9 @@ struct NodeExtras {
   PyObject* post_hooks = nullptr;  // dict: id -> callable(grad_inputs, grad_outputs)
   PyObject* metadata = nullptr;    // dict
   PyObject* name = nullptr;        // of an Error node: the message
+  // Of anomaly mode:
+  int64_t nan_results = 0;  // NaNs in the results of a forward operation whose inputs had none
+  std::vector<std::pair<uint32_t, uint64_t>> checksums;  // of saved values, by position
 };
 
 // A place in a storage: base and view of an in-place write.
@@ -184,6 +187,7 @@ TensorRef unpack_packed(Node* n, const Saved& slot);
 
 // The forward line (source_line.cpp).
 void capture_line(Node* n);
+PyObject* capture_stack();  // [(file, line, function)] outside the package, innermost first; nullptr on error
 void remember_write(const Tensor* t, const Op& op);  // an in-place write is about to happen here
 // "\n  it was overwritten by mul_ at file:12, in f", or "" when that is not known (any more).
 std::string writer_text(const Tensor* t, uint32_t version);

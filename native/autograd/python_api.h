@@ -9,5 +9,7 @@ bool grad_mode_init(PyObject* module);
 bool function_init(PyObject* module);
 bool saved_hooks_init(PyObject* module);
 bool engine_init(PyObject* module);
+bool anomaly_init(PyObject* module);
+bool profiler_init(PyObject* module);
 
 }  // namespace rl

@@ -1,4 +1,5 @@
 // Recording: a node for an operation whose inputs require gradients, and the values it keeps for backward.
+#include "anomaly.h"
 #include "derivative.h"
 
 namespace rl {
@@ -88,6 +89,7 @@ void save_value(Node* n, Saved& s, const Value& v) {
       }
       for (uint32_t i = 0; i < v.size; i++)
         if (p[i] && p[i]->inference && p[i]->grad_fn == nullptr && !thread_state.inference_mode) refuse_inference();
+      if (RL_UNLIKELY(anomaly.enabled)) anomaly_saved(n, static_cast<uint32_t>(&s - n->saved), p, v.size);
       break;
     }
     case Tag::Object:
@@ -170,7 +172,6 @@ void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
 }  // namespace
 
 void save_tensor(Node* n, Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
-  (void)n;
   if (RL_UNLIKELY(t->inference) && !is_output && !thread_state.inference_mode) refuse_inference();
   if (RL_UNLIKELY(saved_hooks_depth > 0)) {
     pack_saved(s, t, is_output, output_index);
@@ -180,6 +181,7 @@ void save_tensor(Node* n, Saved& s, Tensor* t, bool is_output, uint32_t output_i
   s.packed = s.freed = false;
   s.output_index = output_index;
   s.version = t->version();
+  if (RL_UNLIKELY(anomaly.enabled)) anomaly_saved(n, static_cast<uint32_t>(&s - n->saved), &t, 1);
   if (is_output) {
     s.value = Value::of(shallow_copy(t).take());
   } else {
@@ -230,11 +232,14 @@ Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
         for (uint32_t i = 0; i < s.value.size; i++)
           if (s.value.tensors[i]) throw_modified(n, s.value.tensors[i], s.version, now);
       }
+      if (RL_UNLIKELY(anomaly.enabled))
+        anomaly_verify(n, static_cast<uint32_t>(&s - n->saved), s.value.tensors, s.value.size);
     }
     return s.value;
   }
   Tensor* t = s.value.tensor;
   if (RL_UNLIKELY(t->version() != s.version)) throw_modified(n, t, s.version, t->version());
+  if (RL_UNLIKELY(anomaly.enabled)) anomaly_verify(n, static_cast<uint32_t>(&s - n->saved), &t, 1);
   if (!s.is_output || !thread_state.grad_mode) return s.value;
   // A result (or an old value) gets its link back, so that its use is differentiated too.
   Node* source = n;
@@ -371,8 +376,9 @@ void no_result(Node* n, uint32_t index) {
 
 }  // namespace
 
-void record_end(Node* n, const Op& op, const Value*, Value* results, bool inplace) {
+void record_end(Node* n, const Op& op, const Value* args, Value* results, bool inplace) {
   NodeRef owner = NodeRef::own(n);
+  if (RL_UNLIKELY(anomaly.enabled)) anomaly_results(n, op, args, results, inplace);
   const int self_edge = op.differentiable_mask & 1 ? 0 : -1;
   if (RL_LIKELY(op.result_count == 1)) {
     if (RL_LIKELY(results[0].tag == Tag::Tensor)) {

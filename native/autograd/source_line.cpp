@@ -1,6 +1,6 @@
 // The Python line that ran a forward operation. Recording keeps only the code object and the instruction (a few
 // nanoseconds); the file and line are worked out when an error names them.
-#include "node.h"
+#include "anomaly.h"
 
 #include <dlfcn.h>
 #include <frameobject.h>
@@ -174,13 +174,16 @@ struct Write {
   PyObject* code;
   uint32_t version, instruction;
 };
-constexpr size_t kWrites = 256;
+constexpr size_t kWrites = 4096;  // more than the parameters an optimizer's step writes
 Write writes[kWrites];
 size_t write_count = 0;
 
 }  // namespace
 
-void capture_line(Node* n) { n->code = capture(n->instruction); }
+void capture_line(Node* n) {
+  n->code = capture(n->instruction);
+  if (RL_UNLIKELY(anomaly.enabled)) anomaly_recorded(n);
+}
 
 void remember_write(const Tensor* t, const Op& op) {
   Write& w = writes[write_count++ % kWrites];
@@ -190,6 +193,21 @@ void remember_write(const Tensor* t, const Op& op) {
   w.op = &op;
   w.code = capture(w.instruction);
   Py_XDECREF(old);
+}
+
+PyObject* capture_stack() {
+  PyObject* list = PyList_New(0);
+  FramePointer frame = current_frame();
+  for (int depth = 0; list && frame && depth < 64; depth++, frame = previous(frame)) {
+    Py code(code_of(frame));
+    if (!code || is_internal(code.get())) continue;
+    std::string file, function;
+    int line = 0;
+    if (!resolve(code.get(), instruction_of(frame, code.get()), file, line, function)) continue;
+    Py item(Py_BuildValue("(sis)", file.c_str(), line, function.c_str()));
+    if (!item || PyList_Append(list, item.get()) < 0) Py_CLEAR(list);
+  }
+  return list;
 }
 
 std::string writer_text(const Tensor* t, uint32_t version) {

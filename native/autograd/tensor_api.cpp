@@ -524,7 +524,7 @@ bool engine_init(PyObject* module) { return PyModule_AddFunctions(module, functi
 
 int autograd_module_init(PyObject* module) {
   return node_types_init(module) && grad_mode_init(module) && function_init(module) && saved_hooks_init(module) &&
-                 engine_init(module)
+                 engine_init(module) && anomaly_init(module) && profiler_init(module)
              ? 0
              : -1;
 }

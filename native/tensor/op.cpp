@@ -3,6 +3,7 @@
 
 #include "../autograd/autograd.h"
 #include "ops.h"
+#include "profiler.h"
 #include "rushlight/elementwise.h"
 
 namespace rl {
@@ -204,7 +205,16 @@ namespace {
 [[gnu::noinline]] static void run_composite_inplace(const Op& op, const Value* args, Value* results) {
   Tensor* self = args[0].tensor;
   Value made[kMaxResults];
-  run_op(op, args, made);
+  if (thread_state.grad_mode && needs_grad(self)) {  // what the operations inside save must outlive the write
+    static const Op& clone = find_op("clone");
+    TensorRef old = call(clone, {Value::of(self)});
+    Value copied[kMaxArgs];
+    for (int i = 0; i < op.argument_count; i++) copied[i] = args[i];
+    copied[0] = Value::of(old);
+    run_op(op, copied, made);
+  } else {
+    run_op(op, args, made);
+  }
   TensorRef r = TensorRef::own(made[0].tensor);
   RL_CHECK(can_cast(r->dtype(), self->dtype()), Runtime,
            "%s_: result type %s can't be cast to the desired output type %s", op.name, dtype_title(r->dtype()),
@@ -217,6 +227,7 @@ namespace {
 }
 
 void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out, bool inplace) {
+  ProfiledOp event(op, args, results, inplace);
   if (RL_UNLIKELY(inplace && (op.flags & kComposite))) return run_composite_inplace(op, args, results);
   uint32_t on_meta = 0;
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {

@@ -47,6 +47,10 @@ def _zero(g: Expression, a: tuple[Expression, ...], r: Expression) -> Gradients:
     return tuple(mul(g, 0) for _ in a)
 
 
+def _at_origin(a: tuple[Expression, ...]) -> Expression:
+    return apply("eq", add(mul(a[0], a[0]), mul(a[1], a[1])), constant(0))
+
+
 def _larger(wins: str) -> Rule:
     """maximum and minimum: equal arguments share the gradient."""
 
@@ -147,8 +151,8 @@ RULES: Mapping[str, Rule] = {
     "fmax": _number_wins("ge"),
     "fmin": _number_wins("le"),
     "atan2": lambda g, a, r: (
-        div(mul(g, a[1]), add(mul(a[0], a[0]), mul(a[1], a[1]))),
-        div(mul(g, neg(a[0])), add(mul(a[0], a[0]), mul(a[1], a[1]))),
+        where(_at_origin(a), 0, div(mul(g, a[1]), add(mul(a[0], a[0]), mul(a[1], a[1])))),
+        where(_at_origin(a), 0, div(mul(g, neg(a[0])), add(mul(a[0], a[0]), mul(a[1], a[1])))),
     ),
     "hypot": lambda g, a, r: (mul(g, div(a[0], r)), mul(g, div(a[1], r))),
     "copysign": lambda g, a, r: (

@@ -161,7 +161,7 @@ _function(
 )
 _function(
     "hardswish",
-    lambda grad, self: rl.where(self < -3, 0, rl.where(self <= 3, grad * (self / 3 + 0.5), grad)),
+    lambda grad, self: rl.where(self <= -3, 0, rl.where(self < 3, grad * (self / 3 + 0.5), grad)),
     "self * relu6(self + 3) / 6.",
     expression=lambda self: self * minimum(maximum(self + 3, 0), 6) / 6,
     types="float",

@@ -479,10 +479,14 @@ elementwise(
     inplace=True,
     public=_names("atan2", "arctan2"),
     derivative={
-        "self": lambda grad, self, other: grad * (other / (self * self + other * other)),
-        "other": lambda grad, self, other: grad * (-self / (self * self + other * other)),
+        "self": lambda grad, self, other: rl.where(
+            self * self + other * other == 0, 0, grad * (other / (self * self + other * other))
+        ),
+        "other": lambda grad, self, other: rl.where(
+            self * self + other * other == 0, 0, grad * (-self / (self * self + other * other))
+        ),
     },
-    doc="The angle of the point (other, self), within [-pi, pi].",
+    doc="The angle of the point (other, self), within [-pi, pi]. At the origin its gradient is 0.",
 )
 elementwise(
     "hypot(Tensor self, Tensor other) -> Tensor",

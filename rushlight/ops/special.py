@@ -132,8 +132,22 @@ def _polygamma_method(self: Any, n: int) -> Any:
 @composite("logit(Tensor self, float? eps=None) -> Tensor", public="logit special.logit", inplace=True, out=True)
 def _logit(self: Any, eps: float | None = None) -> Any:
     """log(self / (1 - self)), with self limited to [eps, 1 - eps] when eps is given."""
-    x = self if eps is None else self.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
+    return rl._logit(self if eps is None else self.clamp(eps, 1 - eps))
+
+
+elementwise(
+    "_logit(Tensor self) -> Tensor",
+    lambda self: log(self / (1 - self)),
+    types="float",
+    compute="float",
+    derivative={
+        "self": lambda grad, self: rl.where(
+            rl.logical_and(self >= 0, self <= 1), grad / (self * (1 - self)), float("nan")
+        )
+    },
+    options={"fuse": False},
+    doc="log(self / (1 - self)).",
+)
 
 
 fuse_derivatives(TABLE)

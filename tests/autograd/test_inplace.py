@@ -377,3 +377,23 @@ def test_many_outputs(torch):
     assert last.output_nr == 69_999
     (last * 3).backward()
     assert x.grad[69_999].item() == 3.0 and x.grad.sum().item() == 3.0
+
+
+@pytest.mark.parametrize(
+    "write, twin",
+    [
+        (lambda t: t.clamp_(0.2, 0.8), lambda t: t.clamp(0.2, 0.8)),
+        (lambda t: t.float_power_(2.0), lambda t: t.float_power(2.0)),
+        (lambda t: t.ldexp_(t.new_ones(3)), lambda t: t.ldexp(t.new_ones(3))),
+        (lambda t: t.logit_(), lambda t: t.logit()),
+        (lambda t: t.polygamma_(1), lambda t: t.polygamma(1)),
+    ],
+)
+def test_in_place_compositions_save_the_old_value(torch, write, twin):
+    def gradient(f):
+        x = torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64, requires_grad=True)
+        y = f(x * 1)
+        (y * y).sum().backward()
+        return x.grad
+
+    assert torch.equal(gradient(write), gradient(twin))
