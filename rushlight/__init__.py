@@ -89,7 +89,7 @@ _LAZY = {
     "_tensor": "return_types",
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
-_SUBMODULES = frozenset("autograd nn optim utils overrides serialization linalg special random".split())
+_SUBMODULES = frozenset("autograd nn optim utils overrides serialization linalg masked special random".split())
 
 
 def __getattr__(name: str) -> Any:

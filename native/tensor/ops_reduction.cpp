@@ -291,9 +291,36 @@ RL_OP(std_mean) { moments(call, rl_std_mean, Value::none(), call.flag(1) ? 1 : 0
 RL_OP(std_mean_dim) { moments(call, rl_std_mean, call[1], call.flag(2) ? 1 : 0, call.flag(3)); }
 RL_OP(std_mean_correction) { moments(call, rl_std_mean, call[1], correction_of(call[2]), call.flag(3)); }
 
+namespace {
+
+// log(sum(exp(x - m))) + m, where m is the greatest real part, or 0 where that is not finite.
+TensorRef complex_logsumexp(Tensor* t, const Value& dims, bool keepdim) {
+  auto run = [](const Op& op, std::initializer_list<Value> args) { return rl::call(op, args); };
+  TensorRef parts = run(ops::view_as_real, {Value::of(t)});
+  TensorRef real = run(ops::select, {Value::of(parts), Value::of(-1), Value::of(0)});
+  TensorRef most = run(ops::amax, {Value::of(real), dims, Value::of(true)});
+  TensorRef finite = run(ops::isfinite, {Value::of(most)});
+  TensorRef zero = empty(most->dtype(), 0, nullptr);
+  fill_value(zero.get(), Value::of(0));
+  TensorRef shift = run(ops::where, {Value::of(finite), Value::of(most), Value::of(zero)});
+  TensorRef terms = run(ops::exp, {Value::of(run(ops::sub, {Value::of(t), Value::of(shift)}))});
+  TensorRef sum = run(ops::log, {Value::of(run(ops::sum_dim, {Value::of(terms), dims, Value::of(keepdim)}))});
+  if (!keepdim) {
+    Dims shape(sum->ndim(), sum->shape());
+    shift = run(ops::reshape, {Value::of(shift), Value::of(shape)});
+  }
+  return run(ops::add, {Value::of(sum), Value::of(shift)});
+}
+
+}  // namespace
+
 RL_OP(logsumexp) {
   Tensor* t = call.tensor(0);
-  refuse_complex("logsumexp", t);
+  if (is_complex(t->dtype())) {
+    if (t->numel && !t->is_meta()) return call.set(0, complex_logsumexp(t, call[1], call.flag(2)));
+    Plan p = plan(t, call[1], call.flag(2));
+    return fill_value(call.result(0, t->dtype(), p.shape), Value::of(-INFINITY));
+  }
   DType dtype = to_float_dtype(t->dtype());
   run(call, 0, rl_logsumexp, t, call[1], call.flag(2), dtype);
 }

@@ -24,6 +24,8 @@ MODULES = (
     "arrange",
     "copies",
     "counting",
+    "statistics",
+    "masked",
     "autograd_ops",
     "tensor",
 )

@@ -403,3 +403,45 @@ def vander(x: Any, N: Any, increasing: bool) -> Any:
         powers = x.to(dtype).unsqueeze(1).expand(x.size(0), n - 1).cumprod(1)
         columns = rl.cat([columns[:, :1], powers], 1)
     return columns if increasing else columns.flip(1)
+
+
+@composite("__rdiv__(Any self, Tensor|Scalar other) -> Tensor", public="", method=True)
+def __rdiv__(self: Any, other: Any) -> Any:
+    """other / self, under the name of Python 2."""
+    return self.reciprocal() * other
+
+
+@composite("fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", public="")
+def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
+    """The elements whose indices are all equal set to a number, in place; with wrap, a tall matrix goes on below.
+
+    RuntimeError for less than two dimensions, or sizes that differ in more than two.
+    """
+    if self.dim() < 2:
+        raise RuntimeError(f"fill_diagonal_: expected at least two dimensions, got {self.dim()}")
+    if self.dim() > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError(f"fill_diagonal_: expected equal sizes, got {list(self.shape)}")
+    n, step = min(self.shape), sum(self.stride())
+    self.as_strided((n,), (step,), self.storage_offset()).fill_(fill_value)
+    if wrap and self.dim() == 2 and self.size(0) > self.size(1) + 1:
+        for start in range(self.size(1) + 1, self.size(0), self.size(1) + 1):
+            self[start:].fill_diagonal_(fill_value)
+    return self
+
+
+_SAMPLING = "Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"
+for _name, _dims in (("grid_sampler", 0), ("grid_sampler_2d", 2), ("grid_sampler_3d", 3)):
+    composite(
+        f"{_name}({_SAMPLING}",
+        method=False,
+        doc="nn.functional.grid_sample with modes as numbers: bilinear, nearest, bicubic; zeros, border, reflection.",
+    )(lambda input, grid, mode, padding, align, _d=_dims: _sampled(input, grid, mode, padding, align, _d))
+
+
+def _sampled(input: Any, grid: Any, mode: int, padding: int, align: bool, dims: int) -> Any:
+    if dims and input.dim() != dims + 2:
+        raise RuntimeError(f"grid_sampler_{dims}d: input; expected {dims + 2} dimensions, got {input.dim()}")
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    if not (0 <= mode < 3 and 0 <= padding < 3):
+        raise RuntimeError(f"grid_sampler: expected modes from 0 to 2, got {mode} and {padding}")
+    return rl.nn.functional.grid_sample(input, grid, modes[mode], paddings[padding], align)

@@ -78,7 +78,7 @@ native(
     "-> Tensor",
     method=False,
     doc="Where each value would go into a sequence sorted along its last dimension: before equal elements, or after "
-    "them with right=True or side='right'. The sequence is one for all values, or there is one per row of them; sorter is "
+    "them with right=True or side='right'. The sequence is one for all values, or there is one per row; sorter is "
     "the order in which it is sorted, when it is not. The result is int64, or int32 with out_int32.",
 )
 native(

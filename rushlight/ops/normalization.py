@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._record import native, rl
+from ._record import composite, native, rl
 
 _GRADIENTS = "(Tensor grad_input, Tensor grad_weight, Tensor grad_bias)"
 
@@ -344,3 +344,22 @@ native(
     },
     doc="The gradients of group_norm.",
 )
+
+
+@composite(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    method=False,
+)
+def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+    """group_norm of N x C x HxW elements, with the groups' means and reciprocal standard deviations, both N x group."""
+    if not input.is_contiguous():
+        raise RuntimeError(f"native_group_norm: expected a contiguous input, got strides {input.stride()}")
+    out, mean, rstd = rl._group_norm(input.reshape(N, C, HxW), group, weight, bias, eps)
+    if weight is None or weight.dtype == input.dtype:
+        mean, rstd = mean.to(input.dtype), rstd.to(input.dtype)
+    if input.requires_grad:  # the statistics have derivatives too
+        groups = input.reshape(N, group, C // group * HxW)
+        mean = groups.mean(2)
+        rstd = (groups.var(2, unbiased=False) + eps).rsqrt()
+    return out.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)

@@ -247,8 +247,9 @@ native(
 
 @composite("_logsumexp_weights(Tensor self, Tensor total) -> Tensor", method=False)
 def _logsumexp_weights(self: Any, total: Any) -> Any:
-    """exp(x - total), and 0 where every x is -inf."""
-    return (self - total.masked_fill(total == float("-inf"), 0)).exp()
+    """exp(x - total), and 0 where every x is -inf; conjugated, as derivatives want it."""
+    weights = (self - total.masked_fill(total == float("-inf"), 0)).exp()
+    return weights.conj() if weights.is_complex() else weights
 
 
 native(

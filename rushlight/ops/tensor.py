@@ -109,7 +109,7 @@ def nelement(self: Any) -> Any:
     return self.numel()
 
 
-@composite("resize_as_(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor", public="")
+@composite("resize_as_(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor")
 def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
     """Resized in place to another tensor's shape."""
     return self.resize_(tuple(the_template.shape))

@@ -264,25 +264,33 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     return (points @ theta.transpose(1, 2)).reshape(int(size[0]), *spatial, dims)
 
 
-def _unnormalize(x: Tensor, size: int, align: bool) -> Tensor:
-    return (x + 1) * ((size - 1) / 2) if align else ((x + 1) * size - 1) / 2
+# 16-bit floats are rounded at every step, so the steps are PyTorch's: others in two dimensions than in three.
 
 
-def _reflect(x: Tensor, twice_low: int, twice_high: int) -> Tensor:
+def _unnormalize(x: Tensor, size: int, align: bool, dims: int) -> Tensor:
+    if dims == 2:
+        return (x + 1) * ((size - 1) / 2) if align else (x + 1) * (size / 2) - 0.5
+    return (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
+
+
+def _reflect(x: Tensor, twice_low: int, twice_high: int, dims: int) -> Tensor:
     if twice_low == twice_high:
         return x * 0
     low, span = twice_low / 2, (twice_high - twice_low) / 2
     x = (x - low).abs()
+    if dims == 2:  # there and back again
+        rest = x - (x / (2 * span)).trunc() * (2 * span)
+        return (rest + low).minimum(2 * span - rest + low)
     flips = (x / span).floor()
-    rest = x - flips * span
+    rest = x.fmod(span)
     return rushlight.where(flips.remainder(2) == 0, rest + low, span - rest + low)
 
 
-def _limit(x: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
+def _limit(x: Tensor, size: int, padding_mode: str, align: bool, dims: int) -> Tensor:
     if padding_mode == "border":
         return x.clamp(0, size - 1)
     if padding_mode == "reflection":
-        x = _reflect(x, 0, 2 * (size - 1)) if align else _reflect(x, -1, 2 * size - 1)
+        x = _reflect(x, 0, 2 * (size - 1), dims) if align else _reflect(x, -1, 2 * size - 1, dims)
         return x.clamp(0, size - 1)
     return x
 
@@ -346,23 +354,23 @@ def grid_sample(
         raise RuntimeError(f"{op}: expected input and grid of one dtype, got {input.dtype} and {grid.dtype}")
     sizes = list(input.shape[2:])
     # coordinates in the order of the dimensions
-    points = [_unnormalize(grid[..., dims - 1 - d], sizes[d], align_corners) for d in range(dims)]
+    points = [_unnormalize(grid[..., dims - 1 - d], sizes[d], align_corners, dims) for d in range(dims)]
     if mode == "bicubic":
         return _sample_cubic(input, points, sizes, padding_mode, align_corners)
-    points = [_limit(p, n, padding_mode, align_corners) for p, n in zip(points, sizes, strict=False)]
+    points = [_limit(p, n, padding_mode, align_corners, dims) for p, n in zip(points, sizes, strict=False)]
     if mode == "nearest":
         return _take(input, [p.round().to(rushlight.int64) for p in points], sizes)
     lows = [p.floor() for p in points]
     total: Any = None
     for corner in range(1 << dims):
         weight: Any = None
-        index = []
-        for d in range(dims):
-            upper = corner >> d & 1
+        index: list[Tensor] = []
+        for d in reversed(range(dims)):
+            upper = corner >> (dims - 1 - d) & 1  # the last dimension changes fastest
             share = points[d] - lows[d]
             w = share if upper else 1 - share
             weight = w if weight is None else weight * w
-            index.append(lows[d].to(rushlight.int64) + upper)
+            index.insert(0, lows[d].to(rushlight.int64) + upper)
         term = _take(input, index, sizes) * weight.unsqueeze(1)
         total = term if total is None else total + term
     return total
@@ -373,11 +381,14 @@ def _sample_cubic(input: Tensor, points: list[Tensor], sizes: list[int], padding
     weights = [_cubic_weights(p - low, -0.75) for p, low in zip(points, lows, strict=False)]
     total: Any = None
     for i in range(4):
+        row: Any = None
         for j in range(4):
             index = [
-                _limit(lows[d] + (k - 1), sizes[d], padding_mode, align).to(rushlight.int64)
+                _limit(lows[d] + (k - 1), sizes[d], padding_mode, align, 2).to(rushlight.int64)
                 for d, k in ((0, i), (1, j))
             ]
-            term = _take(input, index, sizes) * (weights[0][i] * weights[1][j]).unsqueeze(1)
-            total = term if total is None else total + term
+            term = _take(input, index, sizes) * weights[1][j].unsqueeze(1)
+            row = term if row is None else row + term
+        term = row * weights[0][i].unsqueeze(1)
+        total = term if total is None else total + term
     return total

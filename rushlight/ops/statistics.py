@@ -1,0 +1,152 @@
+"""Means, quantiles and covariances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._record import composite, rl
+
+
+@composite(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    out=True,
+)
+def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The mean of the numbers, NaN left out; NaN where there are none. Floating point or complex (RuntimeError)."""
+    if not (self.is_floating_point() or self.is_complex()):
+        raise RuntimeError(f"nanmean: expected floating point or complex elements, got {self.dtype}")
+    return self.nansum(dim, keepdim, dtype=dtype) / self.isnan().logical_not().sum(dim, keepdim)
+
+
+_QUANTILE = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
+for _name, _skips in (("quantile", False), ("nanquantile", True)):
+    composite(
+        f"{_name}(Tensor self, Tensor|Scalar q, {_QUANTILE}",
+        out=True,
+        doc="The values below which the fractions q of the elements lie, along a dimension or of all elements"
+        f"{', NaN left out' if _skips else ''}. q is a number or a vector, whose dimension comes first in the result; "
+        "between two elements the result is 'linear', the 'lower', 'higher' or 'nearest' one, or their 'midpoint'. "
+        "RuntimeError unless self is float32 or float64, q of that dtype and between 0 and 1.",
+    )(
+        lambda self, q, dim, keepdim, interpolation, _n=_name, _s=_skips: _quantile(
+            self, q, dim, keepdim, interpolation, _n, _s
+        )
+    )
+
+
+def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, name: str, skip_nan: bool) -> Any:
+    if self.dtype not in (rl.float32, rl.float64):
+        raise RuntimeError(f"{name}: expected dtype float32 or float64, got {self.dtype}")
+    if not hasattr(q, "dtype"):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}: q; expected numbers from 0 to 1, got {q}")
+        q = rl.tensor(q, dtype=self.dtype)
+    if q.dtype != self.dtype:
+        raise RuntimeError(f"{name}: dtype of q; expected {self.dtype}, got {q.dtype}")
+    if q.dim() > 1:
+        raise RuntimeError(f"{name}: q; expected a number or a vector, got shape {list(q.shape)}")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"{name}: interpolation; expected 'linear', 'lower', 'higher', 'midpoint' or 'nearest', got "
+            f"{interpolation!r}"
+        )
+    if not bool(((q >= 0) & (q <= 1)).all()):
+        raise RuntimeError(f"{name}: q; expected numbers from 0 to 1, got {q.tolist()}")
+    if self.numel() == 0:
+        raise RuntimeError(f"{name}: expected at least one element, got shape {list(self.shape)}")
+    rows = self.reshape(-1) if dim is None else self.movedim(dim, -1) if self.dim() else self.reshape(1)
+    n = rows.size(-1)
+    ordered = rows.sort(-1)[0]
+    # positions are computed in the dtype, as in PyTorch, as long as it has a number for each
+    wide = q.reshape(-1).to(self.dtype if n <= 1 << 24 else rl.float64)
+    empty = rows.detach().isnan()
+    if skip_nan:
+        last = (n - 1 - empty.sum(-1, True)).clamp(min=0).to(wide.dtype)
+        rank = wide * last
+    else:  # NaN come last, so that the last element is one where there is any
+        rank = rl.where(empty.any(-1, True), n - 1, wide)
+        rank = rl.where(empty.any(-1, True), rank, wide * (n - 1))
+    if interpolation in ("lower", "higher", "nearest"):
+        rounded = {"lower": rank.floor, "higher": rank.ceil, "nearest": rank.round}[interpolation]()
+        result = ordered.gather(-1, rounded.to(rl.int64))
+    else:
+        low = rank.floor()
+        weight = rank - low if interpolation == "linear" else rl.full_like(rank, 0.5)
+        below = ordered.gather(-1, low.to(rl.int64))
+        result = below.lerp(ordered.gather(-1, rank.ceil().to(rl.int64)), weight.to(self.dtype))
+    if dim is None:
+        return _shaped(result, q, [1] * self.dim() if keepdim else [])
+    result = result.movedim(-1, 0)
+    shape = list(result.shape[1:])
+    if keepdim and self.dim():
+        shape.insert(dim % self.dim(), 1)
+    return _shaped(result, q, shape)
+
+
+def _shaped(result: Any, q: Any, shape: list[int]) -> Any:
+    return result.reshape([*q.shape, *shape])
+
+
+@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
+    """The covariance matrix of variables, whose observations are the columns of a matrix; a vector is one variable.
+
+    fweights are integers, how often each column counts, aweights its importance. RuntimeError for more than two
+    dimensions, bool, or weights that do not fit or are negative.
+    """
+    if self.dim() > 2:
+        raise RuntimeError(f"cov: expected at most two dimensions, got {self.dim()}")
+    if self.dtype == rl.bool:
+        raise RuntimeError("cov: not for bool")
+    x = self.reshape(1, -1) if self.dim() < 2 else self
+    n = x.size(1)
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is None:
+            continue
+        if weights.dim() > 1:
+            raise RuntimeError(f"cov: {name}; expected a vector, got shape {list(weights.shape)}")
+        real = weights.is_floating_point()
+        if real != (name == "aweights") or weights.is_complex() or weights.dtype == rl.bool:
+            raise RuntimeError(
+                f"cov: dtype of {name}; expected {'real floating point' if name == 'aweights' else 'integers'}, got "
+                f"{weights.dtype}"
+            )
+        if weights.numel() != n:
+            raise RuntimeError(f"cov: {name}; expected {n} numbers, one per column, got {weights.numel()}")
+        if n and bool((weights < 0).any()):
+            raise RuntimeError(f"cov: {name}; expected no negative numbers")
+    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+    total = rl.tensor(n) if weights is None else weights.sum()
+    if weights is not None and not bool(total != 0):
+        raise RuntimeError("cov: the weights sum up to zero")
+    mean = (x if weights is None else x * weights).sum(1) / total
+    if aweights is not None and correction != 0:
+        degrees = total - correction * (weights * aweights).sum() / total
+    else:
+        degrees = total - correction
+    if not bool(degrees > 0):
+        import warnings
+
+        warnings.warn("cov: expected more degrees of freedom than 0", stacklevel=3)
+        degrees = rl.zeros_like(degrees)
+    centred = x - mean.unsqueeze(1)
+    weighted = centred if weights is None else centred * weights
+    return (rl.matmul(centred, weighted.t().conj()) / degrees).squeeze()
+
+
+@composite("corrcoef(Tensor self) -> Tensor")
+def corrcoef(self: Any) -> Any:
+    """The correlation coefficients of variables, whose observations are the columns of a matrix."""
+    if self.dim() > 2:
+        raise RuntimeError(f"corrcoef: expected at most two dimensions, got {self.dim()}")
+    c = rl.cov(self)
+    if c.dim() == 0:
+        return c / c
+    variance = c.diag()
+    if c.is_complex():
+        variance = rl.view_as_real(variance)[..., 0]
+    deviation = variance.sqrt()
+    c = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        return rl.view_as_complex(rl.view_as_real(c).clamp(-1, 1))
+    return c.clamp(-1, 1)
