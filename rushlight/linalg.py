@@ -5,6 +5,10 @@ from __future__ import annotations
 from . import _C
 from ._C import Tensor
 
+class LinAlgError(RuntimeError):
+    """A matrix for which a decomposition or a solution does not exist, or could not be found."""
+
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -105,6 +105,7 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #include "rushlight/elementwise.h"
 #include "rushlight/embedding.h"
 #include "rushlight/index.h"
+#include "rushlight/linalg.h"
 #include "rushlight/loss.h"
 #include "rushlight/matmul.h"
 #include "rushlight/norm.h"

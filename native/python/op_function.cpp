@@ -18,7 +18,7 @@ struct OpObject {
   PyObject* module;
 };
 
-PyTypeObject* return_types[1024];  // named tuple types by op index, made at first use
+PyTypeObject* return_types[4096];  // named tuple types by op index, made at first use
 
 PyTypeObject* return_type(const Op& op) {
   PyTypeObject*& type = return_types[op.index];
@@ -105,7 +105,7 @@ PyObject* result_to_python(const Op& op, Value* results) {
 
 namespace {
 
-PyObject* python_bodies[1024];  // by op index, filled at first use
+PyObject* python_bodies[4096];  // by op index, filled at first use
 
 PyObject* body_of(const Op& op) {
   PyObject*& body = python_bodies[op.index];

@@ -15,6 +15,7 @@ MODULES = (
     "sorting",
     "creation",
     "matrix",
+    "linalg",
     "network",
     "pooling",
     "normalization",

@@ -1,0 +1,446 @@
+// Triangular factors (Cholesky, LU, LDL), inverses and what is solved with them.
+#include "cpu/lapack.h"
+
+namespace rl {
+namespace {
+
+constinit Routine g_potrf("spotrf_", "dpotrf_", "cpotrf_", "zpotrf_");
+constinit Routine g_potri("spotri_", "dpotri_", "cpotri_", "zpotri_");
+constinit Routine g_getrf("sgetrf_", "dgetrf_", "cgetrf_", "zgetrf_");
+constinit Routine g_getrs("sgetrs_", "dgetrs_", "cgetrs_", "zgetrs_");
+constinit Routine g_getri("sgetri_", "dgetri_", "cgetri_", "zgetri_");
+constinit Routine g_trsm("strsm_", "dtrsm_", "ctrsm_", "ztrsm_");
+constinit Routine g_sytrf("ssytrf_", "dsytrf_", "csytrf_", "zsytrf_");
+constinit Routine g_sytrs("ssytrs_", "dsytrs_", "csytrs_", "zsytrs_");
+constinit Routine g_hetrf("ssytrf_", "dsytrf_", "chetrf_", "zhetrf_");
+constinit Routine g_hetrs("ssytrs_", "dsytrs_", "chetrs_", "zhetrs_");
+
+double cube(double n) { return n * n * n; }
+
+// ---- Cholesky
+
+// A Hermitian matrix's row-major memory is its conjugate in column-major order, whose factor in the other triangle has
+// the same memory: so rows need no transposition, only the other letter.
+template <class T>
+rl_status cholesky(const rl_tensor* a, bool upper, rl_tensor* out, rl_tensor* info) {
+  RL_TRY(g_potrf.find<T>());
+  MatrixShape from = matrix_shape(a), to = matrix_shape(out);
+  const bool swap = from.row_stride != 1;
+  if (swap) {
+    std::swap(from.row_stride, from.column_stride);
+    std::swap(to.row_stride, to.column_stride);
+  }
+  const bool upper_here = upper != swap;
+  const int n = static_cast<int>(from.rows);
+  return each_block(batch_count(a, 2), cube(n) / 3, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    if (!work.ok()) return RL_MEMORY_ERROR;
+    const int leading = work.leading();
+    for (int64_t b = begin; b < end; ++b) {
+      T* const m = work.begin(item_of<T>(out, 2, b));
+      pack(m, leading, item_of<T>(a, 2, b), from);
+      int status = 0;
+      if (n > 0) g_potrf.call<T>(upper_here ? "U" : "L", &n, m, &leading, &status);
+      *item_of<int32_t>(info, 0, b) = status;
+      for (int64_t j = 0; j < n; ++j) {
+        T* const column = m + j * leading;
+        if (upper_here)
+          std::fill(column + j + 1, column + n, T(0));
+        else
+          std::fill(column, column + j, T(0));
+      }
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+template <class T>
+rl_status cholesky_inverse(const rl_tensor* factor, bool upper, rl_tensor* out, rl_tensor* info) {
+  RL_TRY(g_potri.find<T>());
+  const MatrixShape from = matrix_shape(factor), to = matrix_shape(out);
+  const int n = static_cast<int>(from.rows);
+  return each_block(batch_count(factor, 2), cube(n), [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    if (!work.ok()) return RL_MEMORY_ERROR;
+    const int leading = work.leading();
+    for (int64_t b = begin; b < end; ++b) {
+      T* const m = work.begin(item_of<T>(out, 2, b));
+      pack(m, leading, item_of<T>(factor, 2, b), from);
+      int status = 0;
+      if (n > 0) g_potri.call<T>(upper ? "U" : "L", &n, m, &leading, &status);
+      *item_of<int32_t>(info, 0, b) = status;
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t i = 0; i < j; ++i) {
+          T &above = m[j * leading + i], &below = m[i * leading + j];
+          (upper ? below : above) = conjugate(upper ? above : below);
+        }
+      }
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+// ---- LU
+
+template <class T>
+int factor_in_place(int m, int n, T* a, int leading, int* pivots) {
+  int status = 0;
+  if (m > 0 && n > 0) g_getrf.call<T>(&m, &n, a, &leading, pivots, &status);
+  return status;
+}
+
+template <class T>
+rl_status lu_factor(const rl_tensor* a, rl_tensor* lu, rl_tensor* pivots, rl_tensor* info) {
+  RL_TRY(g_getrf.find<T>());
+  const MatrixShape from = matrix_shape(a), to = matrix_shape(lu);
+  const int m = static_cast<int>(from.rows), n = static_cast<int>(from.columns), k = std::min(m, n);
+  const double flops = static_cast<double>(m) * n * k;
+  return each_block(batch_count(a, 2), flops, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    const Scratch<int> swaps(k);
+    if (!work.ok() || !swaps) return RL_MEMORY_ERROR;
+    for (int64_t b = begin; b < end; ++b) {
+      T* const matrix = work.begin(item_of<T>(lu, 2, b));
+      pack(matrix, work.leading(), item_of<T>(a, 2, b), from);
+      *item_of<int32_t>(info, 0, b) = factor_in_place(m, n, matrix, work.leading(), swaps.get());
+      store_vector(item_of<int32_t>(pivots, 1, b), pivots->strides[pivots->ndim - 1], swaps.get(), k);
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+// Solves with factors in column-major memory. x is n x r, or r x n when !left.
+template <class T>
+class Substitution {
+ public:
+  Substitution(const rl_tensor* b, rl_tensor* out, bool left, bool adjoint)
+      : b_(b), out_(out), from_(matrix_shape(b)), to_(matrix_shape(out)), left_(left), adjoint_(adjoint) {
+    if (!left) {
+      std::swap(from_.rows, from_.columns);
+      std::swap(from_.row_stride, from_.column_stride);
+      std::swap(to_.rows, to_.columns);
+      std::swap(to_.row_stride, to_.column_stride);
+    }
+    n_ = static_cast<int>(to_.rows);
+    r_ = static_cast<int>(to_.columns);
+  }
+  MatrixShape work_shape() const { return to_; }
+  // x op(A) = b is op(A)^H x^H = b^H.
+  void run(const T* lu, int leading, const int* pivots, WorkMatrix<T>& work, int64_t index) const {
+    T* const x = work.begin(item_of<T>(out_, 2, index));
+    const int x_leading = work.leading();
+    pack(x, x_leading, item_of<T>(b_, 2, index), from_, !left_);
+    int status = 0;
+    const char* const transpose = left_ == adjoint_ ? (is_complex_v<T> ? "C" : "T") : "N";
+    if (n_ > 0 && r_ > 0) g_getrs.call<T>(transpose, &n_, &r_, lu, &leading, pivots, x, &x_leading, &status);
+    if (is_complex_v<T> && !left_) {
+      for (int64_t j = 0; j < r_; ++j)
+        for (int64_t i = 0; i < n_; ++i) x[j * x_leading + i] = conjugate(x[j * x_leading + i]);
+    }
+    work.finish();
+  }
+
+ private:
+  const rl_tensor* b_;
+  rl_tensor* out_;
+  MatrixShape from_, to_;
+  bool left_, adjoint_;
+  int n_, r_;
+};
+
+template <class T>
+rl_status lu_solve(const rl_tensor* lu, const rl_tensor* pivots, const rl_tensor* b, bool left, bool adjoint,
+                   rl_tensor* out) {
+  RL_TRY(g_getrs.find<T>());
+  const MatrixShape factors = matrix_shape(lu);
+  const Substitution<T> substitution(b, out, left, adjoint);
+  const int n = static_cast<int>(factors.rows);
+  const bool direct = column_major(factors);
+  const int leading = static_cast<int>(direct ? leading_of(factors) : std::max(1, n));
+  const double flops = static_cast<double>(n) * n * substitution.work_shape().columns;
+  return each_block(batch_count(out, 2), flops, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(substitution.work_shape());
+    const Scratch<T> copy(direct ? 0 : static_cast<int64_t>(n) * n);
+    const Scratch<int> swaps(n);
+    if (!work.ok() || !copy || !swaps) return RL_MEMORY_ERROR;
+    for (int64_t i = begin; i < end; ++i) {
+      const T* matrix = item_of<T>(lu, 2, i);
+      if (!direct) {
+        pack(copy.get(), leading, matrix, factors);
+        matrix = copy.get();
+      }
+      const int32_t* const p = item_of<int32_t>(pivots, 1, i);
+      for (int k = 0; k < n; ++k) swaps[k] = p[k * pivots->strides[pivots->ndim - 1]];
+      for (int k = 0; k < n; ++k) {
+        if (swaps[k] < 1 || swaps[k] > n)
+          return fail(RL_RUNTIME_ERROR, "lu_solve: pivots; expected numbers from 1 to %d, got %d", n, swaps[k]);
+      }
+      substitution.run(matrix, leading, swaps.get(), work, i);
+    }
+    return RL_OK;
+  });
+}
+
+template <class T>
+rl_status solve(const rl_tensor* a, const rl_tensor* b, bool left, rl_tensor* out, rl_tensor* lu, rl_tensor* pivots,
+                rl_tensor* info) {
+  RL_TRY(g_getrf.find<T>());
+  RL_TRY(g_getrs.find<T>());
+  const MatrixShape from = matrix_shape(a), factors = matrix_shape(lu);
+  const Substitution<T> substitution(b, out, left, false);
+  const int n = static_cast<int>(from.rows);
+  const double flops = cube(n) + 2.0 * n * n * static_cast<double>(substitution.work_shape().columns);
+  return each_block(batch_count(lu, 2), flops, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> matrix(factors), work(substitution.work_shape());
+    const Scratch<int> swaps(n);
+    if (!matrix.ok() || !work.ok() || !swaps) return RL_MEMORY_ERROR;
+    for (int64_t i = begin; i < end; ++i) {
+      T* const m = matrix.begin(item_of<T>(lu, 2, i));
+      pack(m, matrix.leading(), item_of<T>(a, 2, i), from);
+      *item_of<int32_t>(info, 0, i) = factor_in_place(n, n, m, matrix.leading(), swaps.get());
+      substitution.run(m, matrix.leading(), swaps.get(), work, i);
+      store_vector(item_of<int32_t>(pivots, 1, i), pivots->strides[pivots->ndim - 1], swaps.get(), n);
+      matrix.finish();
+    }
+    return RL_OK;
+  });
+}
+
+template <class T>
+rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
+  RL_TRY(g_getrf.find<T>());
+  RL_TRY(g_getri.find<T>());
+  const MatrixShape from = matrix_shape(a), to = matrix_shape(out);
+  const int n = static_cast<int>(from.rows);
+  return each_block(batch_count(a, 2), 2 * cube(n), [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    const int64_t size = std::max<int64_t>(1, static_cast<int64_t>(n) * 64);
+    const Scratch<int> swaps(n);
+    const Scratch<T> space(size);
+    if (!work.ok() || !swaps || !space) return RL_MEMORY_ERROR;
+    const int leading = work.leading(), length = static_cast<int>(size);
+    for (int64_t i = begin; i < end; ++i) {
+      T* const m = work.begin(item_of<T>(out, 2, i));
+      pack(m, leading, item_of<T>(a, 2, i), from);
+      int status = factor_in_place(n, n, m, leading, swaps.get());
+      if (status == 0 && n > 0) g_getri.call<T>(&n, m, &leading, swaps.get(), space.get(), &length, &status);
+      *item_of<int32_t>(info, 0, i) = status;
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+// ---- triangular systems
+
+// The output starts as b and is solved in place, by columns or, transposed, by rows.
+template <class T>
+rl_status solve_triangular(const rl_tensor* a, const rl_tensor* b, int flags, rl_tensor* out) {
+  RL_TRY(g_trsm.find<T>());
+  MatrixShape matrix = matrix_shape(a), from = matrix_shape(b), to = matrix_shape(out);
+  bool right = (flags & RL_RIGHT) != 0, upper = (flags & RL_UPPER) != 0;
+  const bool adjoint = (flags & RL_ADJOINT) != 0;
+  bool transposed = adjoint || (flags & RL_TRANSPOSE) != 0;
+  // The conjugate of a transposed matrix is LAPACK's "C"; that of a plain one there is no letter for.
+  bool conjugated = is_complex_v<T> && adjoint;
+  if (!column_major(to)) {  // op(A) x = b  <=>  x.T op(A).T = b.T
+    std::swap(from.rows, from.columns);
+    std::swap(from.row_stride, from.column_stride);
+    std::swap(to.rows, to.columns);
+    std::swap(to.row_stride, to.column_stride);
+    right = !right;
+    transposed = !transposed;
+  }
+  bool direct = column_major(matrix);
+  if (!direct || (conjugated && !transposed)) {
+    MatrixShape other = matrix;
+    std::swap(other.row_stride, other.column_stride);
+    if (column_major(other) && !(conjugated && transposed)) {
+      matrix = other;
+      transposed = !transposed;
+      upper = !upper;
+      direct = true;
+    } else if (conjugated && !transposed) {
+      direct = false;
+    }
+  }
+  const bool conjugate_copy = !direct && conjugated && !transposed;
+  const char* const letter = !transposed ? "N" : conjugated ? "C" : "T";
+  const int n = static_cast<int>(matrix.rows);
+  const int m = static_cast<int>(to.rows), r = static_cast<int>(to.columns);
+  const int leading = static_cast<int>(direct ? leading_of(matrix) : std::max(1, n));
+  const double flops = static_cast<double>(n) * m * r;
+  const T one(1);
+  return each_block(batch_count(out, 2), flops, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    const Scratch<T> copy(direct ? 0 : static_cast<int64_t>(n) * n);
+    if (!work.ok() || !copy) return RL_MEMORY_ERROR;
+    const int x_leading = work.leading();
+    for (int64_t i = begin; i < end; ++i) {
+      T* const x = work.begin(item_of<T>(out, 2, i));
+      pack(x, x_leading, item_of<T>(b, 2, i), from);
+      const T* t = item_of<T>(a, 2, i);
+      if (!direct) {
+        pack(copy.get(), leading, t, matrix, conjugate_copy);
+        t = copy.get();
+      }
+      if (m > 0 && r > 0)
+        g_trsm.call<T>(right ? "R" : "L", upper ? "U" : "L", letter, (flags & RL_UNIT) ? "U" : "N", &m, &r, &one, t,
+                       &leading, x, &x_leading);
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+// ---- LDL
+
+template <class T>
+rl_status ldl_factor(const rl_tensor* a, bool hermitian, rl_tensor* ld, rl_tensor* pivots, rl_tensor* info) {
+  Routine& routine = hermitian ? g_hetrf : g_sytrf;
+  RL_TRY(routine.find<T>());
+  const MatrixShape from = matrix_shape(a), to = matrix_shape(ld);
+  const int n = static_cast<int>(from.rows);
+  return each_block(batch_count(a, 2), cube(n) / 3, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    const int length = std::max(1, n * 64);
+    const Scratch<T> space(length);
+    const Scratch<int> swaps(n);
+    if (!work.ok() || !space || !swaps) return RL_MEMORY_ERROR;
+    const int leading = work.leading();
+    for (int64_t b = begin; b < end; ++b) {
+      T* const m = work.begin(item_of<T>(ld, 2, b));
+      pack(m, leading, item_of<T>(a, 2, b), from);
+      int status = 0;
+      if (n > 0) routine.call<T>("L", &n, m, &leading, swaps.get(), space.get(), &length, &status);
+      *item_of<int32_t>(info, 0, b) = status;
+      store_vector(item_of<int32_t>(pivots, 1, b), pivots->strides[pivots->ndim - 1], swaps.get(), n);
+      for (int64_t j = 0; j < n; ++j) std::fill(m + j * leading, m + j * leading + j, T(0));
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+template <class T>
+rl_status ldl_solve(const rl_tensor* ld, const rl_tensor* pivots, const rl_tensor* b, bool hermitian, rl_tensor* out) {
+  Routine& routine = hermitian ? g_hetrs : g_sytrs;
+  RL_TRY(routine.find<T>());
+  const MatrixShape factors = matrix_shape(ld), from = matrix_shape(b), to = matrix_shape(out);
+  const int n = static_cast<int>(factors.rows), r = static_cast<int>(to.columns);
+  const int leading = std::max(1, n);
+  return each_block(batch_count(out, 2), 2.0 * n * n * r, [&](int64_t begin, int64_t end) -> rl_status {
+    WorkMatrix<T> work(to);
+    const Scratch<T> matrix(static_cast<int64_t>(n) * n);
+    const Scratch<int> swaps(n);
+    if (!work.ok() || !matrix || !swaps) return RL_MEMORY_ERROR;
+    const int x_leading = work.leading();
+    for (int64_t i = begin; i < end; ++i) {
+      pack(matrix.get(), leading, item_of<T>(ld, 2, i), factors);
+      const int32_t* const p = item_of<int32_t>(pivots, 1, i);
+      for (int k = 0; k < n; ++k) {
+        swaps[k] = p[k * pivots->strides[pivots->ndim - 1]];
+        const int row = swaps[k] < 0 ? -swaps[k] : swaps[k];
+        if (row < 1 || row > n)
+          return fail(RL_RUNTIME_ERROR, "ldl_solve: pivots; expected numbers from 1 to %d (negative for blocks), got %d",
+                      n, swaps[k]);
+      }
+      T* const x = work.begin(item_of<T>(out, 2, i));
+      pack(x, x_leading, item_of<T>(b, 2, i), from);
+      int status = 0;
+      if (n > 0 && r > 0)
+        routine.call<T>("L", &n, &r, matrix.get(), &leading, swaps.get(), x, &x_leading, &status);
+      work.finish();
+    }
+    return RL_OK;
+  });
+}
+
+}  // namespace
+}  // namespace rl
+
+extern "C" {
+
+rl_status rl_cholesky(const rl_tensor* a, int upper, rl_tensor* out, rl_tensor* info) {
+  using namespace rl;
+  RL_TRY(check_sizes("cholesky", {a->shape[a->ndim - 1]}));
+  RL_LAPACK_DISPATCH("cholesky", a->dtype, T, { return cholesky<T>(a, upper != 0, out, info); })
+}
+
+rl_status rl_cholesky_inverse(const rl_tensor* factor, int upper, rl_tensor* out, rl_tensor* info) {
+  using namespace rl;
+  RL_TRY(check_sizes("cholesky_inverse", {factor->shape[factor->ndim - 1]}));
+  RL_LAPACK_DISPATCH("cholesky_inverse", factor->dtype, T,
+                     { return cholesky_inverse<T>(factor, upper != 0, out, info); })
+}
+
+rl_status rl_lu_factor(const rl_tensor* a, rl_tensor* lu, rl_tensor* pivots, rl_tensor* info) {
+  using namespace rl;
+  RL_TRY(check_sizes("lu_factor", {a->shape[a->ndim - 1], a->shape[a->ndim - 2]}));
+  RL_LAPACK_DISPATCH("lu_factor", a->dtype, T, { return lu_factor<T>(a, lu, pivots, info); })
+}
+
+rl_status rl_lu_solve(const rl_tensor* lu, const rl_tensor* pivots, const rl_tensor* b, int left, int adjoint,
+                      rl_tensor* out) {
+  using namespace rl;
+  RL_TRY(check_sizes("lu_solve", {b->shape[b->ndim - 1], b->shape[b->ndim - 2]}));
+  RL_LAPACK_DISPATCH("lu_solve", lu->dtype, T, { return lu_solve<T>(lu, pivots, b, left != 0, adjoint != 0, out); })
+}
+
+rl_status rl_solve(const rl_tensor* a, const rl_tensor* b, int left, rl_tensor* out, rl_tensor* lu, rl_tensor* pivots,
+                   rl_tensor* info) {
+  using namespace rl;
+  RL_TRY(check_sizes("solve", {b->shape[b->ndim - 1], b->shape[b->ndim - 2]}));
+  RL_LAPACK_DISPATCH("solve", a->dtype, T, { return solve<T>(a, b, left != 0, out, lu, pivots, info); })
+}
+
+rl_status rl_inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
+  using namespace rl;
+  RL_TRY(check_sizes("inv", {a->shape[a->ndim - 1] * 64}));
+  RL_LAPACK_DISPATCH("inv", a->dtype, T, { return inverse<T>(a, out, info); })
+}
+
+rl_status rl_lu_permutation(const rl_tensor* pivots, rl_tensor* permutation) {
+  using namespace rl;
+  const int64_t k = pivots->shape[pivots->ndim - 1], rows = permutation->shape[permutation->ndim - 1];
+  const int64_t step = pivots->strides[pivots->ndim - 1], to_step = permutation->strides[permutation->ndim - 1];
+  return each_block(batch_count(permutation, 1), static_cast<double>(rows), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int32_t* const p = item_of<int32_t>(pivots, 1, b);
+      int64_t* const order = item_of<int64_t>(permutation, 1, b);
+      for (int64_t i = 0; i < rows; ++i) order[i * to_step] = i;
+      for (int64_t i = 0; i < k; ++i) {
+        const int64_t other = p[i * step] - 1;
+        if (other < 0 || other >= rows)
+          return fail(RL_RUNTIME_ERROR, "lu_unpack: pivots; expected numbers from 1 to %lld, got %lld",
+                      static_cast<long long>(rows), static_cast<long long>(other + 1));
+        std::swap(order[i * to_step], order[other * to_step]);
+      }
+    }
+    return RL_OK;
+  });
+}
+
+rl_status rl_solve_triangular(const rl_tensor* a, const rl_tensor* b, int flags, rl_tensor* out) {
+  using namespace rl;
+  RL_TRY(check_sizes("solve_triangular", {b->shape[b->ndim - 1], b->shape[b->ndim - 2]}));
+  RL_LAPACK_DISPATCH("solve_triangular", a->dtype, T, { return solve_triangular<T>(a, b, flags, out); })
+}
+
+rl_status rl_ldl_factor(const rl_tensor* a, int hermitian, rl_tensor* ld, rl_tensor* pivots, rl_tensor* info) {
+  using namespace rl;
+  RL_TRY(check_sizes("ldl_factor", {a->shape[a->ndim - 1] * 64}));
+  RL_LAPACK_DISPATCH("ldl_factor", a->dtype, T, { return ldl_factor<T>(a, hermitian != 0, ld, pivots, info); })
+}
+
+rl_status rl_ldl_solve(const rl_tensor* ld, const rl_tensor* pivots, const rl_tensor* b, int hermitian,
+                       rl_tensor* out) {
+  using namespace rl;
+  RL_TRY(check_sizes("ldl_solve", {b->shape[b->ndim - 1], b->shape[b->ndim - 2]}));
+  RL_LAPACK_DISPATCH("ldl_solve", ld->dtype, T, { return ldl_solve<T>(ld, pivots, b, hermitian != 0, out); })
+}
+
+}  // extern "C"

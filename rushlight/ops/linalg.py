@@ -1,0 +1,854 @@
+"""Linear algebra: factorisations, systems, norms.
+
+Derivatives are those of M. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008), unless a record names another source. They are written for complex matrices with
+PyTorch's convention: a gradient is the conjugate of the derivative. Where a factorisation is unique only up to a
+choice (the sign or phase of a singular vector), the derivative is that of losses that do not depend on the choice, and
+others are refused where that can be seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._record import composite, native, rl
+
+
+def _h(a: Any) -> Any:
+    """The conjugate transpose."""
+    return rl._adjoint(a)
+
+
+def _re(a: Any) -> Any:
+    """The real parts."""
+    return rl.view_as_real(a).select(-1, 0) if a.is_complex() else a
+
+
+def _im(a: Any) -> Any:
+    """The imaginary parts of complex numbers."""
+    return rl.view_as_real(a).select(-1, 1)
+
+
+def _unused(grad: Any) -> bool:
+    """Whether an incoming gradient is the zero that stands for none."""
+    return not grad.requires_grad and not bool((grad != 0).any())
+
+
+def _refuse_low(name: str, what: str, x: Any) -> None:
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(f"{name}: {what}; expected floating point or complex elements, got {x.dtype}")
+
+
+# ---------------------------------------------------------------- Cholesky
+
+
+def _cholesky_backward(grad: Any, factor: Any, upper: bool) -> Any:
+    """I. Murray, "Differentiation of the Cholesky decomposition" (2016)."""
+    lower, g = (_h(factor), _h(grad)) if upper else (factor, grad)
+    p = rl.matmul(_h(lower), g).tril()
+    p = p + _h(p.tril(-1)) if not p.is_complex() else p.tril(-1) + _h(p.tril(-1)) + rl._real_diagonal(p)
+    half = rl.linalg_solve_triangular(_h(lower), p, upper=True)
+    return rl.linalg_solve_triangular(lower, half, upper=False, left=False) * 0.5
+
+
+@composite("_real_diagonal(Tensor self) -> Tensor", method=False)
+def _real_diagonal(self: Any) -> Any:
+    """The real parts of the diagonal as diagonal matrices of self's dtype."""
+    return rl.diag_embed(_re(self.diagonal(0, -2, -1)).to(self.dtype))
+
+
+native(
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    public="linalg.cholesky_ex",
+    method=False,
+    out=True,
+    options={"not_differentiable": ("info",)},
+    derivative={"self": lambda grad_L, L, upper: _cholesky_backward(grad_L, L, upper)},
+    doc="The Cholesky factor, and the order of the first leading minor that is not positive-definite (0: none).",
+)
+
+
+@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", public="linalg.cholesky", method=False, out=True)
+def linalg_cholesky(self: Any, upper: bool) -> Any:
+    """The lower (or upper) triangular L with L @ L.mH = self, of a Hermitian positive-definite matrix.
+
+    linalg.LinAlgError: the matrix is not positive-definite.
+    """
+    return rl.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
+
+
+@composite("cholesky(Tensor self, bool upper=False) -> Tensor", out=True)
+def cholesky(self: Any, upper: bool) -> Any:
+    """The Cholesky factor; linalg.cholesky is the newer name."""
+    return rl.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
+
+
+def _cholesky_solve_backward(grad: Any, factor: Any, X: Any, upper: bool, needs: tuple[bool, ...]) -> Any:
+    """As of any factor, not only of triangular ones: A = L L.mH gives (gA + gA.mH) L."""
+    g_b = rl.cholesky_solve(grad, factor, upper)
+    g_factor = None
+    if needs[1]:
+        g_a = rl.matmul(g_b, _h(X))
+        g_a = -(g_a + _h(g_a))
+        g_factor = rl.matmul(factor, g_a) if upper else rl.matmul(g_a, factor)
+    return g_b, g_factor
+
+
+native(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    derivative={
+        "self, input2": lambda grad, input2, result, upper, needs, self_shape, input2_shape: _to_shapes(
+            _cholesky_solve_backward(grad, input2, result, upper, needs), self_shape, input2_shape
+        )
+    },
+    doc="X with A X = self, where input2 is the Cholesky factor of A.",
+)
+
+
+def _to_shapes(grads: tuple[Any, ...], *shapes: Any) -> tuple[Any, ...]:
+    """Each gradient summed over what was broadcast."""
+    return tuple(g if g is None else g.sum_to_size(s) for g, s in zip(grads, shapes, strict=True))
+
+
+native(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    derivative={"self": lambda grad, self, upper, result: _cholesky_inverse_backward(grad, self, upper, result)},
+    doc="The inverse of the matrix whose Cholesky factor is given.",
+)
+
+
+def _cholesky_inverse_backward(grad: Any, factor: Any, upper: bool, inverse: Any) -> Any:
+    common = -rl.matmul(inverse, rl.matmul(grad + _h(grad), inverse))
+    return rl.matmul(factor, common) if upper else rl.matmul(common, factor)
+
+
+# ---------------------------------------------------------------- LU
+
+
+def _permute_back(rows: Any, pivots: Any) -> Any:
+    """P @ rows, for P L U = A."""
+    order = rl.argsort(rl._lu_permutation(pivots, rows.shape[-2]), -1).unsqueeze(-1).expand(rows.shape)
+    return rl.gather(rows, -2, order)
+
+
+def _permute(rows: Any, pivots: Any) -> Any:
+    """P.mT @ rows."""
+    return rl.gather(rows, -2, rl._lu_permutation(pivots, rows.shape[-2]).unsqueeze(-1).expand(rows.shape))
+
+
+def _lu_backward(grad: Any, lu: Any, pivots: Any) -> Any:
+    """The gradient of A from that of the factors, kept in one matrix; rectangles are split as in S. Axelsson's note."""
+    m, n = lu.shape[-2], lu.shape[-1]
+    k = min(m, n)
+    lower, upper = lu.narrow(-1, 0, k), lu.narrow(-2, 0, k)
+    square_l = rl._unit_lower(lower.narrow(-2, 0, k))
+    square_u = upper.narrow(-1, 0, k).triu()
+    g = grad.narrow(-2, 0, k).narrow(-1, 0, k)
+    g_l, g_u = g.tril(-1), g.triu()
+    rest: Any = None
+    if n > m:  # U = [U1 U2]
+        rest = rl.linalg_solve_triangular(_h(square_l), grad.narrow(-1, k, n - k), upper=True, unitriangular=True)
+        g_l = g_l - rl.matmul(rest, _h(upper.narrow(-1, k, n - k))).tril(-1)
+    elif m > n:  # L = [L1; L2]
+        rest = rl.linalg_solve_triangular(_h(square_u), grad.narrow(-2, k, m - k), upper=False, left=False)
+        g_u = g_u - rl.matmul(_h(lower.narrow(-2, k, m - k)), rest).triu()
+    inner = rl.matmul(_h(square_l), g_l).tril(-1) + rl.matmul(g_u, _h(square_u)).triu()
+    inner = rl.linalg_solve_triangular(_h(square_l), inner, upper=True, unitriangular=True)
+    inner = rl.linalg_solve_triangular(_h(square_u), inner, upper=False, left=False)
+    if n > m:
+        inner = rl.cat([inner, rest], -1)
+    elif m > n:
+        inner = rl.cat([inner, rest], -2)
+    return _permute_back(inner, pivots)
+
+
+@composite("_unit_lower(Tensor self) -> Tensor", method=False)
+def _unit_lower(self: Any) -> Any:
+    """The strictly lower triangle with ones on the diagonal."""
+    return self.tril(-1) + rl.eye(self.shape[-2], self.shape[-1], dtype=self.dtype, device=self.device)
+
+
+native(
+    "_lu_permutation(Tensor pivots, int rows) -> Tensor",
+    doc="The order of rows that pivots stand for: row i of L U is that row of A.",
+)
+native(
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
+    "(Tensor LU, Tensor pivots, Tensor info)",
+    public="linalg.lu_factor_ex",
+    method=False,
+    out=True,
+    options={"not_differentiable": ("pivots", "info")},
+    derivative={"A": lambda grad_LU, LU, pivots: _lu_backward(grad_LU, LU, pivots)},
+    doc="L and U of A = P L U in one matrix, the pivots (from 1), and the first zero on U's diagonal (0: none).",
+)
+
+
+@composite(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    public="linalg.lu_factor",
+    method=False,
+    out=True,
+)
+def linalg_lu_factor(A: Any, pivot: bool) -> Any:
+    """L and U of A = P L U in one matrix, and the pivots. linalg.LinAlgError: U is singular."""
+    lu, pivots, _ = rl.linalg_lu_factor_ex(A, pivot=pivot, check_errors=True)
+    return lu, pivots
+
+
+@composite(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
+    "(Tensor P, Tensor L, Tensor U)",
+    method=False,
+    out=True,
+)
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> Any:
+    """The matrices P, L and U of a factorisation; those not asked for are empty."""
+    if unpack_pivots and LU_pivots.dtype != rl.int32:
+        raise RuntimeError(f"lu_unpack: LU_pivots; expected int32, got {LU_pivots.dtype}")
+    m, n = LU_data.shape[-2], LU_data.shape[-1]
+    k = min(m, n)
+    empty = LU_data.new_empty((0,))
+    p, lower, upper = empty, empty, empty
+    if unpack_data:
+        lower = rl._unit_lower(LU_data.narrow(-1, 0, k))
+        upper = LU_data.narrow(-2, 0, k).triu()
+    if unpack_pivots:
+        order = rl._lu_permutation(LU_pivots, m)
+        p = rl.zeros((*LU_data.shape[:-1], m), dtype=LU_data.dtype, device=LU_data.device)
+        p = rl.scatter(p, -2, order.unsqueeze(-2), rl.ones_like(order.unsqueeze(-2), dtype=LU_data.dtype))
+    return p, lower, upper
+
+
+@composite(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    public="linalg.lu",
+    method=False,
+    out=True,
+)
+def linalg_lu(A: Any, pivot: bool) -> Any:
+    """P, L and U with A = P @ L @ U: a permutation, unit lower triangular, upper triangular."""
+    lu, pivots, _ = rl.linalg_lu_factor_ex(A, pivot=pivot)
+    return lu_unpack(lu, pivots, True, True)
+
+
+@composite("lu(Tensor self, bool pivot=True, bool get_infos=False, *, Any? out=None) -> Any")
+def lu(self: Any, pivot: bool, get_infos: bool, out: Any) -> Any:
+    """(LU, pivots) of linalg.lu_factor_ex, and its info when get_infos; without it a singular matrix is an error."""
+    made = tuple(rl.linalg_lu_factor_ex(self, pivot=pivot, check_errors=not get_infos))[: 3 if get_infos else 2]
+    if out is None:
+        return made
+    if len(out) != len(made):
+        raise TypeError(f"lu: out; expected {len(made)} tensors, got {len(out)}")
+    return tuple(to.resize_(value.shape).copy_(value) for to, value in zip(out, made, strict=True))
+
+
+@composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
+def _lu_with_info(self: Any, pivot: bool, check_errors: bool) -> Any:
+    """linalg.lu_factor_ex."""
+    return tuple(rl.linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors))
+
+
+def _lu_solve_backward(grad: Any, lu: Any, pivots: Any, x: Any, left: bool, adjoint: bool) -> Any:
+    """The gradient of A as in solving, then that of A = P L U."""
+    g_b = rl.linalg_lu_solve(lu, pivots, grad, left=left, adjoint=not adjoint)
+    if left:
+        g_a = -rl.matmul(x, _h(g_b)) if adjoint else -rl.matmul(g_b, _h(x))
+    else:
+        g_a = -rl.matmul(_h(g_b), x) if adjoint else -rl.matmul(_h(x), g_b)
+    while g_a.dim() > lu.dim():
+        g_a = g_a.sum(0)
+    g_a = _permute(rl._sum_to_batch(g_a, lu), pivots)
+    return rl.matmul(g_a, _h(lu.triu())).tril(-1) + rl.matmul(_h(rl._unit_lower(lu)), g_a).triu()
+
+
+@composite("_sum_to_batch(Tensor self, Tensor like) -> Tensor", method=False)
+def _sum_to_batch(self: Any, like: Any) -> Any:
+    """The sum over the dimensions along which `like` was broadcast to self's shape."""
+    return self.sum_to_size(like.shape)
+
+
+native(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+    public="linalg.lu_solve",
+    method=False,
+    derivative={
+        "LU": lambda grad, LU, pivots, result, left, adjoint: _lu_solve_backward(
+            grad, LU, pivots, result, left, adjoint
+        ),
+        "B": lambda grad, LU, pivots, B_shape, left, adjoint: rl.linalg_lu_solve(
+            LU, pivots, grad, left=left, adjoint=not adjoint
+        ).sum_to_size(B_shape),
+    },
+    doc="X with A X = B (X A = B when not left; A.mH when adjoint), from the factors of A.",
+)
+
+
+@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", out=True)
+def lu_solve(self: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    """X with A X = self, from the factors of A."""
+    return rl.linalg_lu_solve(LU_data, LU_pivots, self)
+
+
+# ---------------------------------------------------------------- determinants
+
+
+def _det_backward(grad: Any, A: Any, result: Any) -> Any:
+    """conj(det) A^-H, and for singular matrices the adjugate from singular values."""
+    if A.shape[-1] == 1:
+        return grad.unsqueeze(-1).unsqueeze(-1)
+    singular = result == 0
+    if A.numel() == 0:
+        return rl.zeros_like(A)
+    if not bool(singular.any()):
+        eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+        scaled = (grad * rl.conj(result)).unsqueeze(-1).unsqueeze(-1) * eye
+        return rl.linalg_solve(_h(A), scaled)
+    n = A.shape[-1]
+    u, s, vh = rl._linalg_svd(A, True, True)
+    others = s.unsqueeze(-2).expand(s.shape + (n,)).masked_fill(rl.eye(n, dtype=rl.bool, device=A.device), 1).prod(-1)
+    phase = rl.conj(rl._linalg_det(u)[0] * rl._linalg_det(vh)[0]) * grad
+    return rl.matmul(u * (others.to(A.dtype) * phase.unsqueeze(-1)).unsqueeze(-2), vh)
+
+
+native(
+    "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+    options={"not_differentiable": ("LU", "pivots")},
+    derivative={"A": lambda grad_result, A, result: _det_backward(grad_result, A, result)},
+    doc="The determinant, and the factors it comes from.",
+)
+
+
+def _slogdet_backward(grad_sign: Any, grad_log: Any, A: Any, sign: Any) -> Any:
+    g = grad_log
+    if A.is_complex():
+        g = rl.complex(grad_log, _im(rl.conj(sign) * grad_sign))
+    eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    return rl.linalg_solve(_h(A), g.unsqueeze(-1).unsqueeze(-1) * eye)
+
+
+native(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    options={"not_differentiable": ("LU", "pivots")},
+    derivative={
+        "A": lambda grad_sign, grad_logabsdet, A, sign: _slogdet_backward(grad_sign, grad_logabsdet, A, sign)
+    },
+    doc="The sign (or phase) of the determinant and the logarithm of its size, and the factors.",
+)
+
+
+@composite("linalg_det(Tensor A) -> Tensor", public="linalg.det", method=False, out=True)
+def linalg_det(A: Any) -> Any:
+    """The determinant of square matrices."""
+    return rl._linalg_det(A)[0]
+
+
+@composite("det(Tensor self) -> Tensor")
+def det(self: Any) -> Any:
+    """The determinant of square matrices."""
+    return rl._linalg_det(self)[0]
+
+
+@composite(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", public="linalg.slogdet", method=False, out=True
+)
+def linalg_slogdet(A: Any) -> Any:
+    """The sign of the determinant, or its phase, and the logarithm of its absolute value."""
+    return tuple(rl._linalg_slogdet(A)[:2])
+
+
+@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out=True)
+def slogdet(self: Any) -> Any:
+    """The sign of the determinant, or its phase, and the logarithm of its absolute value."""
+    return tuple(rl._linalg_slogdet(self)[:2])
+
+
+@composite("logdet(Tensor self) -> Tensor")
+def logdet(self: Any) -> Any:
+    """The logarithm of the determinant; NaN when it is negative."""
+    sign, size = rl._linalg_slogdet(self)[:2]
+    if self.is_complex():
+        return sign.log() + size
+    return rl.where(sign == -1.0, float("nan"), size)
+
+
+# ---------------------------------------------------------------- systems
+
+
+def _is_vector(a: Any, b: Any) -> bool:
+    return bool(b.dim() == 1 or (a.dim() - 1 == b.dim() and a.shape[:-1] == b.shape))
+
+
+def _solve_backward(grad: Any, A: Any, B: Any, X: Any, left: bool, needs: tuple[bool, ...]) -> Any:
+    vector = _is_vector(A, B)
+    if vector:
+        grad, X = grad.unsqueeze(-1), X.unsqueeze(-1)
+    g_b = rl.linalg_solve(_h(A), grad, left=left)
+    g_a = None
+    if needs[0]:
+        g_a = (-rl.matmul(g_b, _h(X)) if left else -rl.matmul(_h(X), g_b)).sum_to_size(A.shape)
+    if vector:
+        g_b = g_b.squeeze(-1)
+    return g_a, g_b.sum_to_size(B.shape) if needs[1] else None
+
+
+native(
+    "_linalg_solve_ex(Tensor A, Tensor B, bool left=True, bool check_errors=False) -> "
+    "(Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    options={"not_differentiable": ("LU", "pivots", "info")},
+    derivative={
+        "A, B": lambda grad_result, A, B, result, left, needs: _solve_backward(grad_result, A, B, result, left, needs)
+    },
+    doc="The solution of a linear system, the factors of A, and where the factorisation failed.",
+)
+
+
+@composite(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    public="linalg.solve_ex",
+    method=False,
+    out=True,
+)
+def linalg_solve_ex(A: Any, B: Any, left: bool, check_errors: bool) -> Any:
+    """The solution of a linear system, and the first zero on U's diagonal (0: none)."""
+    x, _, _, info = rl._linalg_solve_ex(A, B, left, check_errors)
+    return x, info
+
+
+@composite(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", public="linalg.solve", method=False, out=True
+)
+def linalg_solve(A: Any, B: Any, left: bool) -> Any:
+    """X with A X = B (X A = B when not left); B is a matrix or a vector. linalg.LinAlgError: A is singular.
+
+    Example::
+
+        >>> import rushlight
+        >>> rushlight.linalg.solve(rushlight.tensor([[2.0, 0.0], [0.0, 4.0]]), rushlight.tensor([2.0, 4.0]))
+        tensor([1., 1.])
+    """
+    return rl._linalg_solve_ex(A, B, left, True)[0]
+
+
+native(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    public="linalg.inv_ex",
+    method=False,
+    out=True,
+    options={"not_differentiable": ("info",)},
+    derivative={
+        "A": lambda grad_inverse, inverse: -rl.matmul(_h(inverse), rl.matmul(grad_inverse, _h(inverse)))
+    },
+    doc="The inverse, and the first zero on U's diagonal (0: none).",
+)
+
+
+@composite("linalg_inv(Tensor A) -> Tensor", public="linalg.inv", method=False, out=True)
+def linalg_inv(A: Any) -> Any:
+    """The inverse of square matrices. linalg.LinAlgError: a matrix is singular."""
+    return rl.linalg_inv_ex(A, check_errors=True)[0]
+
+
+@composite("inverse(Tensor self) -> Tensor", out=True)
+def inverse(self: Any) -> Any:
+    """The inverse of square matrices. linalg.LinAlgError: a matrix is singular."""
+    return rl.linalg_inv_ex(self, check_errors=True)[0]
+
+
+def _triangle(a: Any, upper: bool, unit: bool) -> Any:
+    return a.triu(1 if unit else 0) if upper else a.tril(-1 if unit else 0)
+
+
+def _triangular_backward(grad: Any, A: Any, B: Any, X: Any, upper: bool, left: bool, unit: bool, needs: Any) -> Any:
+    g_b = rl.linalg_solve_triangular(_h(A), grad, upper=not upper, left=left, unitriangular=unit)
+    g_a = None
+    if needs[0]:
+        g_a = -rl.matmul(g_b, _h(X)) if left else -rl.matmul(_h(X), g_b)
+        g_a = _triangle(g_a.sum_to_size(A.shape), upper, unit)
+    return g_a, g_b.sum_to_size(B.shape) if needs[1] else None
+
+
+native(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    public="linalg.solve_triangular",
+    method=False,
+    derivative={
+        "self, B": lambda grad, self, B, result, upper, left, unitriangular, needs: _triangular_backward(
+            grad, self, B, result, upper, left, unitriangular, needs
+        )
+    },
+    doc="X with self X = B (X self = B when not left), for a triangular matrix.",
+)
+
+
+@composite(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
+    "(Tensor solution, Tensor cloned_coefficient)",
+    out=True,
+)
+def triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+    """X with A X = self for a triangular A (or its transpose), and a copy of A."""
+    if self.dim() < 2 or A.dim() < 2:
+        raise RuntimeError(
+            "triangular_solve: expected matrices of at least 2 dimensions, got shapes "
+            f"{list(self.shape)} and {list(A.shape)}"
+        )
+    matrix = A.transpose(-2, -1) if transpose else A
+    x = rl.linalg_solve_triangular(matrix, self, upper=upper != transpose, unitriangular=unitriangular)
+    return x, A.expand(x.shape[:-2] + A.shape[-2:]).clone()
+
+
+# ---------------------------------------------------------------- LDL
+
+native(
+    "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> "
+    "(Tensor LD, Tensor pivots, Tensor info)",
+    public="linalg.ldl_factor_ex",
+    method=False,
+    out=True,
+    doc="L and D of A = L D L.mT (L.mH when hermitian) in one matrix, by Bunch and Kaufman's pivoting.",
+)
+
+
+@composite(
+    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    public="linalg.ldl_factor",
+    method=False,
+    out=True,
+)
+def linalg_ldl_factor(self: Any, hermitian: bool) -> Any:
+    """L and D of a symmetric (or Hermitian) matrix in one matrix, and the pivots."""
+    return tuple(rl.linalg_ldl_factor_ex(self, hermitian=hermitian, check_errors=True)[:2])
+
+
+native(
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    public="linalg.ldl_solve",
+    method=False,
+    doc="X with A X = B, from the factors of linalg.ldl_factor.",
+)
+
+
+# ---------------------------------------------------------------- QR
+
+native(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    out=True,
+    doc="Householder reflectors of a QR decomposition with R above them, and their factors.",
+)
+
+
+def _reflectors_backward(grad: Any, a: Any, tau: Any) -> tuple[Any, Any]:
+    """The gradients of reflectors and factors, from that of the first columns of their product H1 H2 ... Hk.
+
+    With P_i = H_i ... H_k, and G_i the gradient of P_i, that of H_i is G_i P_(i+1).mH, and H_i = I - tau_i v_i v_i.mH.
+    """
+    rows, width, k = a.shape[-2], grad.shape[-1], tau.shape[-1]
+    eye = rl.eye(rows, width, dtype=a.dtype, device=a.device).expand(grad.shape)
+    vectors = []
+    for i in range(k):
+        column = a.narrow(-1, i, 1)
+        head = rl.zeros_like(column.narrow(-2, 0, i + 1)) + rl.eye(i + 1, 1, dtype=a.dtype, device=a.device).flip(0)
+        vectors.append(rl.cat([head, column.narrow(-2, i + 1, rows - i - 1)], -2))
+    products = [eye]
+    for i in range(k - 1, -1, -1):
+        v, p = vectors[i], products[-1]
+        products.append(p - tau.narrow(-1, i, 1).unsqueeze(-1) * rl.matmul(v, rl.matmul(_h(v), p)))
+    columns, factors = [], []
+    for i in range(k):
+        v, p, t = vectors[i], products[k - 1 - i], tau.narrow(-1, i, 1).unsqueeze(-1)
+        mv = rl.matmul(grad, rl.matmul(_h(p), v))
+        mhv = rl.matmul(p, rl.matmul(_h(grad), v))
+        factors.append(-rl.matmul(_h(v), mv).squeeze(-1))
+        g = -rl.conj(t) * mv - t * mhv
+        columns.append(rl.cat([rl.zeros_like(g.narrow(-2, 0, i + 1)), g.narrow(-2, i + 1, rows - i - 1)], -2))
+        grad = grad - rl.conj(t) * rl.matmul(v, rl.matmul(_h(v), grad))
+    if k < a.shape[-1]:
+        columns.append(rl.zeros_like(a.narrow(-1, k, a.shape[-1] - k)))
+    g_tau = rl.cat(factors, -1) if factors else rl.zeros_like(tau)
+    return (rl.cat(columns, -1) if columns else rl.zeros_like(a)), g_tau
+
+
+native(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    public="linalg.householder_product",
+    method=False,
+    derivative={"input, tau": lambda grad, input, tau: _reflectors_backward(grad, input, tau)},
+    doc="The first columns of a product of Householder reflectors, as geqrf gives them.",
+)
+
+
+@composite("orgqr(Tensor self, Tensor input2) -> Tensor", out=True)
+def orgqr(self: Any, input2: Any) -> Any:
+    """linalg.householder_product."""
+    return rl.linalg_householder_product(self, input2)
+
+
+def _ormqr_backward(
+    grad: Any, a: Any, tau: Any, c: Any, left: bool, transpose: bool, needs: tuple[bool, ...]
+) -> tuple[Any, Any, Any]:
+    g_c = rl.ormqr(a, tau, grad, left, not transpose) if needs[2] else None
+    if not (needs[0] or needs[1]):
+        return None, None, g_c
+    if left:
+        g_q = rl.matmul(c, _h(grad)) if transpose else rl.matmul(grad, _h(c))
+    else:
+        g_q = rl.matmul(_h(grad), c) if transpose else rl.matmul(_h(c), grad)
+    return (*_reflectors_backward(g_q, a, tau), g_c)
+
+
+native(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    derivative={
+        "self, input2, input3": lambda grad, self, input2, input3, left, transpose, needs: _ormqr_backward(
+            grad, self, input2, input3, left, transpose, needs
+        )
+    },
+    doc="Q @ input3 or input3 @ Q (with Q.mH when transpose), for the Q of reflectors self and factors input2.",
+)
+
+
+def _qr_backward(g_q: Any, g_r: Any, Q: Any, R: Any, mode: str) -> Any:
+    """J. Roberts and Z. Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020)."""
+    if mode == "r":
+        raise RuntimeError(
+            "linalg.qr: the derivative depends on Q, which is not computed with mode='r'; use mode='reduced'"
+        )
+    m, n = Q.shape[-2], R.shape[-1]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "linalg.qr: the decomposition is not differentiable with mode='complete' when there are more rows than "
+            f"columns; got {m} rows and {n} columns"
+        )
+    rest: Any = None
+    if m < n:
+        right = rl.matmul(Q, R.narrow(-1, m, n - m))
+        g_right = g_r.narrow(-1, m, n - m)
+        rest = rl.matmul(Q, g_right)
+        g_q = g_q + rl.matmul(right, _h(g_right))
+        R, g_r = R.narrow(-1, 0, m), g_r.narrow(-1, 0, m)
+    inner = (rl.matmul(g_r, _h(R)) - rl.matmul(_h(Q), g_q)).triu()
+    inner = inner + _h(inner) - rl._real_diagonal(inner)
+    result = rl.linalg_solve_triangular(_h(R), g_q + rl.matmul(Q, inner), upper=False, left=False)
+    return result if rest is None else rl.cat([result, rest], -1)
+
+
+native(
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    public="linalg.qr",
+    method=False,
+    out=True,
+    derivative={"A": lambda grad_Q, grad_R, Q, R, mode: _qr_backward(grad_Q, grad_R, Q, R, mode)},
+    doc="Q with orthonormal columns and the upper triangular R with A = Q R; mode is 'reduced', 'complete' or 'r'.",
+)
+
+
+@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", out=True)
+def qr(self: Any, some: bool) -> Any:
+    """linalg.qr with mode 'reduced', or 'complete' when not some."""
+    return tuple(rl.linalg_qr(self, "reduced" if some else "complete"))
+
+
+# ---------------------------------------------------------------- eigenvalues
+
+
+def _off_diagonal(a: Any) -> Any:
+    n = a.shape[-1]
+    return a.masked_fill(rl.eye(n, dtype=rl.bool, device=a.device), 0)
+
+
+def _differences(values: Any) -> Any:
+    """E[i, j] = values[j] - values[i], with 1 on the diagonal."""
+    n = values.shape[-1]
+    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
+    return gaps.masked_fill(rl.eye(n, dtype=rl.bool, device=values.device), 1)
+
+
+def _check_phase(name: str, diagonal: Any, scale: Any) -> None:
+    """Refuses a loss that depends on the phase of a vector: its gradient along the phase is not zero."""
+    if diagonal.numel() == 0:
+        return
+    imaginary = _im(diagonal).abs().amax()
+    limit = 1e-2
+    if not bool(imaginary <= limit + limit * scale.abs().amax()):
+        raise RuntimeError(
+            f"{name}: the loss depends on the phase of the vectors, which is not determined; it must be the same "
+            "when they are multiplied by numbers of absolute value 1"
+        )
+
+
+def _eigh_backward(g_w: Any, g_v: Any, w: Any, v: Any) -> Any:
+    if _unused(g_v):
+        return rl.matmul(v * g_w.to(v.dtype).unsqueeze(-2), _h(v))
+    inner = rl.matmul(_h(v), g_v)
+    if v.is_complex():
+        _check_phase("linalg.eigh", inner.diagonal(0, -2, -1), inner)
+    inner = _off_diagonal((inner - _h(inner)) * 0.5 / _differences(w).to(v.dtype)) + rl.diag_embed(g_w.to(v.dtype))
+    return rl.matmul(v, rl.matmul(inner, _h(v)))
+
+
+def _eigvalsh_vectors(A: Any, UPLO: str, v: Any) -> Any:
+    return v if v.numel() == A.numel() else rl._linalg_eigh(A, UPLO, True)[1]
+
+
+native(
+    "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    derivative={
+        "A": lambda grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors: _eigh_backward(
+            grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors
+        )
+    },
+    out=True,
+    doc="Eigenvalues and eigenvectors of Hermitian matrices.",
+)
+
+
+@composite(
+    "linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    public="linalg.eigh",
+    method=False,
+    out=True,
+)
+def linalg_eigh(self: Any, UPLO: str) -> Any:
+    """Eigenvalues in ascending order and orthonormal eigenvectors of a Hermitian matrix, of which a triangle is read."""
+    return tuple(rl._linalg_eigh(self, UPLO, True))
+
+
+@composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", public="linalg.eigvalsh", method=False, out=True)
+def linalg_eigvalsh(self: Any, UPLO: str) -> Any:
+    """Eigenvalues of a Hermitian matrix in ascending order."""
+    return rl._linalg_eigh(self, UPLO, self.requires_grad and rl.is_grad_enabled())[0]
+
+
+def _eig_backward(g_w: Any, g_v: Any, w: Any, v: Any, real: bool) -> Any:
+    """C. Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum
+    beamforming" (2017), section 4.
+    """
+    if _unused(g_v):
+        inner = rl.diag_embed(g_w)
+    else:
+        vh_g = rl.matmul(_h(v), g_v)
+        diagonal = vh_g.diagonal(0, -2, -1)
+        _check_phase("linalg.eig", diagonal, vh_g)
+        vh_g = vh_g - rl.matmul(_h(v), v) * _re(diagonal).unsqueeze(-2).to(v.dtype)
+        inner = _off_diagonal(vh_g / rl.conj(_differences(w))) + rl.diag_embed(g_w)
+    result = rl.linalg_solve(_h(v), rl.matmul(inner, _h(v)))
+    return _re(result) if real else result
+
+
+native(
+    "_linalg_eig(Tensor A, bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    derivative={
+        "A": lambda grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors, A_dtype: _eig_backward(
+            grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors, not A_dtype.is_complex
+        )
+    },
+    out=True,
+    doc="Eigenvalues and eigenvectors of square matrices.",
+)
+
+
+@composite(
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", public="linalg.eig", method=False, out=True
+)
+def linalg_eig(self: Any) -> Any:
+    """Eigenvalues and eigenvectors (as columns, of norm 1) of a square matrix; complex, in no order."""
+    return tuple(rl._linalg_eig(self, True))
+
+
+@composite("linalg_eigvals(Tensor self) -> Tensor", public="linalg.eigvals", method=False, out=True)
+def linalg_eigvals(self: Any) -> Any:
+    """Eigenvalues of a square matrix, complex, in no order."""
+    return rl._linalg_eig(self, self.requires_grad and rl.is_grad_enabled())[0]
+
+
+# ---------------------------------------------------------------- singular values
+
+
+def _svd_backward(g_u: Any, g_s: Any, g_vh: Any, U: Any, S: Any, Vh: Any, full: bool) -> Any:
+    """J. Townsend, "Differentiating the singular value decomposition" (2016); the complex part is Z. Wan and S. Zhang,
+    "Automatic differentiation for complex valued SVD" (2019).
+    """
+    m, n = U.shape[-2], Vh.shape[-1]
+    k = S.shape[-1]
+    if _unused(g_u) and _unused(g_vh):
+        if full:
+            U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+        return rl.matmul(U * g_s.to(U.dtype).unsqueeze(-2), Vh)
+    if full and m != n:
+        raise RuntimeError(
+            "linalg.svd: the decomposition with full_matrices=True of matrices that are not square is not "
+            f"differentiable; expected full_matrices=False or gradients of S alone, got a {m} by {n} matrix"
+        )
+    V = _h(Vh)
+    s = S.to(U.dtype)
+    uhg = rl.matmul(_h(U), g_u)
+    vhg = _h(rl.matmul(g_vh, V))
+    squares = _differences(S * S).to(U.dtype)
+    if U.is_complex():
+        _check_phase("linalg.svd", (uhg + vhg).diagonal(0, -2, -1), uhg.abs() + vhg.abs())
+    inner = _off_diagonal((uhg - _h(uhg)) / squares) * s.unsqueeze(-2)
+    inner = inner + s.unsqueeze(-1) * _off_diagonal((vhg - _h(vhg)) / squares)
+    diagonal = g_s.to(U.dtype)
+    if U.is_complex():
+        phase = uhg.diagonal(0, -2, -1)
+        diagonal = diagonal + (phase - rl.conj(phase)) * 0.5 / s
+    inner = inner + rl.diag_embed(diagonal)
+    if m == n:
+        return rl.matmul(U, rl.matmul(inner, Vh))
+    if m > n:
+        return rl.matmul(rl.matmul(U, inner) + (g_u - rl.matmul(U, uhg)) / s.unsqueeze(-2), Vh)
+    return rl.matmul(U, rl.matmul(inner, Vh) + (g_vh - rl.matmul(_h(vhg), Vh)) / s.unsqueeze(-1))
+
+
+native(
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor Vh)",
+    derivative={
+        "A": lambda grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices: _svd_backward(
+            grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices
+        )
+    },
+    out=True,
+    doc="The singular value decomposition, or the values alone.",
+)
+
+
+def _check_driver(name: str, driver: Any) -> None:
+    if driver is not None:
+        raise RuntimeError(f"{name}: keyword argument driver= is only for CUDA inputs; expected None, got {driver!r}")
+
+
+@composite(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    public="linalg.svd",
+    method=False,
+    out=True,
+)
+def linalg_svd(A: Any, full_matrices: bool, driver: Any) -> Any:
+    """U, S (in descending order) and Vh with A = U @ diag(S) @ Vh.
+
+    Vectors are unique only up to their sign (or phase), and up to rotation where values are equal; derivatives hold for
+    losses that do not depend on that.
+    """
+    _check_driver("linalg.svd", driver)
+    return tuple(rl._linalg_svd(A, full_matrices, True))
+
+
+@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", public="linalg.svdvals", method=False, out=True)
+def linalg_svdvals(A: Any, driver: Any) -> Any:
+    """The singular values in descending order."""
+    _check_driver("linalg.svdvals", driver)
+    return rl._linalg_svd(A, False, A.requires_grad and rl.is_grad_enabled())[1]
+
+
+@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out=True)
+def svd(self: Any, some: bool, compute_uv: bool) -> Any:
+    """U, S and V with self = U @ diag(S) @ V.mH; zeros for U and V when they are not computed."""
+    if self.dim() < 2:
+        raise RuntimeError(f"svd: expected at least 2 dimensions, got shape {list(self.shape)}")
+    if compute_uv:
+        u, s, vh = rl._linalg_svd(self, not some, True)
+        return u, s, _h(vh)
+    m, n = self.shape[-2], self.shape[-1]
+    s = linalg_svdvals(self, None)
+    return self.new_zeros((*self.shape[:-2], m, m)), s, self.new_zeros((*self.shape[:-2], n, n))
