@@ -345,6 +345,19 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return _package().cat(rows, 0)
 
 
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """The product of matrices in the cheapest order; linalg.multi_dot is the newer name."""
+    from .linalg import multi_dot  # type: ignore[attr-defined]
+
+    for m in matrices:
+        if m.dim() != 2:
+            raise RuntimeError(f"chain_matmul(): expected 2D tensors, got shape {list(m.shape)}")
+    if len(matrices) == 1:
+        return matrices[0].clone() if out is None else out.resize_(matrices[0].shape).copy_(matrices[0])
+    result: Tensor = multi_dot(matrices) if out is None else multi_dot(matrices, out=out)
+    return result
+
+
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sums of products over pairs of dimensions: the last `dims` of a with the first of b, or two lists of dims."""
     if isinstance(dims, Tensor):

@@ -86,8 +86,7 @@ rl_status householder_product(const rl_tensor* a, const rl_tensor* tau, rl_tenso
 }
 
 template <class T>
-rl_status ormqr(const rl_tensor* a, const rl_tensor* tau, const rl_tensor* c, bool left, bool adjoint,
-                rl_tensor* out) {
+rl_status ormqr(const rl_tensor* a, const rl_tensor* tau, const rl_tensor* c, bool left, bool adjoint, rl_tensor* out) {
   RL_TRY(g_ormqr.find<T>());
   MatrixShape reflectors = matrix_shape(a);
   const MatrixShape from = matrix_shape(c), to = matrix_shape(out);
@@ -282,8 +281,9 @@ rl_status svd(const rl_tensor* a, rl_tensor* u, rl_tensor* s, rl_tensor* vh, rl_
   const int64_t big = std::max(m, n), small = k;
   // Of the documentation of ?gesdd.
   const int64_t real_size = !is_complex_v<T> ? 1
-                            : vectors ? std::max(5 * small * small + 5 * small, 2 * big * small + 2 * small * small + small)
-                                      : 7 * small;
+                            : vectors
+                                ? std::max(5 * small * small + 5 * small, 2 * big * small + 2 * small * small + small)
+                                : 7 * small;
   return each_block(batch_count(a, 2), 20.0 * m * n * k, [&](int64_t begin, int64_t end) -> rl_status {
     const Scratch<T> matrix(static_cast<int64_t>(leading) * n), left(vectors ? int64_t{leading} * (full ? m : k) : 1),
         right(vectors ? int64_t{vt_leading} * n : 1);
@@ -333,10 +333,7 @@ template <class T>
 rl_status lstsq(const rl_tensor* a, const rl_tensor* b, rl_lstsq_driver driver, double rcond, rl_tensor* x,
                 rl_tensor* rank, rl_tensor* s, rl_tensor* info) {
   using R = real_t<T>;
-  Routine& routine = driver == RL_GELS    ? g_gels
-                     : driver == RL_GELSY ? g_gelsy
-                     : driver == RL_GELSD ? g_gelsd
-                                          : g_gelss;
+  Routine& routine = driver == RL_GELS ? g_gels : driver == RL_GELSY ? g_gelsy : driver == RL_GELSD ? g_gelsd : g_gelss;
   RL_TRY(routine.find<T>());
   const MatrixShape from = matrix_shape(a), right = matrix_shape(b), to = matrix_shape(x);
   const int m = static_cast<int>(from.rows), n = static_cast<int>(from.columns), k = std::min(m, n);

@@ -345,14 +345,13 @@ rl_status ldl_solve(const rl_tensor* ld, const rl_tensor* pivots, const rl_tenso
         swaps[k] = p[k * pivots->strides[pivots->ndim - 1]];
         const int row = swaps[k] < 0 ? -swaps[k] : swaps[k];
         if (row < 1 || row > n)
-          return fail(RL_RUNTIME_ERROR, "ldl_solve: pivots; expected numbers from 1 to %d (negative for blocks), got %d",
-                      n, swaps[k]);
+          return fail(RL_RUNTIME_ERROR,
+                      "ldl_solve: pivots; expected numbers from 1 to %d (negative for blocks), got %d", n, swaps[k]);
       }
       T* const x = work.begin(item_of<T>(out, 2, i));
       pack(x, x_leading, item_of<T>(b, 2, i), from);
       int status = 0;
-      if (n > 0 && r > 0)
-        routine.call<T>("L", &n, &r, matrix.get(), &leading, swaps.get(), x, &x_leading, &status);
+      if (n > 0 && r > 0) routine.call<T>("L", &n, &r, matrix.get(), &leading, swaps.get(), x, &x_leading, &status);
       work.finish();
     }
     return RL_OK;

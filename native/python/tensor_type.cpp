@@ -50,6 +50,17 @@ PyObject* transpose_last(PyObject* self, void*) {
     return call(ops::transpose, {Value::of(tensor_of(self)), Value::of(-2), Value::of(-1)}).take()->object();
   });
 }
+PyObject* adjoint_last(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* { return call(ops::adjoint, {Value::of(tensor_of(self))}).take()->object(); });
+}
+PyObject* adjoint_matrix(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_of(self);
+    RL_CHECK(t->ndim() == 2 || t->ndim() == 0, Runtime,
+             "H: expected a matrix, got shape %s; mH is for batches of matrices", shape_text(t).c_str());
+    return call(ops::adjoint, {Value::of(t)}).take()->object();
+  });
+}
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
@@ -96,6 +107,8 @@ PyGetSetDef tensor_getset[] = {
     {"_version", get_version, nullptr, "How many in-place writes its memory has seen.", nullptr},
     {"T", transpose_all, nullptr, "All dimensions reversed.", nullptr},
     {"mT", transpose_last, nullptr, "The last two dimensions exchanged.", nullptr},
+    {"mH", adjoint_last, nullptr, "The last two dimensions exchanged, and conjugated.", nullptr},
+    {"H", adjoint_matrix, nullptr, "The conjugate transpose of a matrix.", nullptr},
     {"is_cpu", get_is_cpu, nullptr, "True on the CPU.", nullptr},
     {"is_meta", get_is_meta, nullptr, "True for a tensor without data.", nullptr},
     {"is_cuda", get_false, nullptr, "True on a CUDA device.", nullptr},

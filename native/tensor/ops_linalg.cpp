@@ -166,13 +166,13 @@ std::string text_of(const Value& v) {
 
 }  // namespace
 
-#define RL_RUN(tensor, expression)          \
-  do {                                      \
-    if (!(tensor)->is_meta()) {             \
-      prepare_blas();                       \
-      GilRelease gil(heavy(tensor));        \
-      ::rl::check(expression);              \
-    }                                       \
+#define RL_RUN(tensor, expression)   \
+  do {                               \
+    if (!(tensor)->is_meta()) {      \
+      prepare_blas();                \
+      GilRelease gil(heavy(tensor)); \
+      ::rl::check(expression);       \
+    }                                \
   } while (0)
 
 // ---------------------------------------------------------------- Cholesky
@@ -231,7 +231,8 @@ RL_OP(linalg_lu_factor_ex) {
   Tensor* pivots = call.result(1, RL_INT32, with(batch, {k}));
   Tensor* info = call.result(2, RL_INT32, batch);
   RL_RUN(a, rl_lu_factor(&a->desc, &lu->desc, &pivots->desc, &info->desc));
-  if (call.flag(2)) raise_failure(call, info, "U[%d,%d] is zero and using it on lu_solve would result in a division by zero.");
+  if (call.flag(2))
+    raise_failure(call, info, "U[%d,%d] is zero and using it on lu_solve would result in a division by zero.");
 }
 
 RL_OP(_lu_permutation) {
@@ -543,8 +544,8 @@ RL_OP(_linalg_eigh) {  // (A, UPLO, compute_v) -> (eigenvalues, eigenvectors)
   bool vectors = call.flag(2);
   int64_t n = a->size(a->ndim() - 1);
   Tensor* w = call.result(0, real_dtype(a->dtype()), with(batch_dims(a, 2), {n}));
-  Tensor* v = vectors ? matrix_result(call, 1, a->dtype(), Dims(a->ndim(), a->shape()))
-                      : call.result(1, a->dtype(), Dims{0});
+  Tensor* v =
+      vectors ? matrix_result(call, 1, a->dtype(), Dims(a->ndim(), a->shape())) : call.result(1, a->dtype(), Dims{0});
   Temporary info(call, RL_INT32, batch_dims(a, 2));
   RL_RUN(a, rl_eigh(&a->desc, uplo[0] == 'U' || uplo[0] == 'u', &w->desc, vectors ? &v->desc : nullptr, info.desc()));
   raise_failure(call, info.tensor.get(),
@@ -601,7 +602,10 @@ RL_OP(_linalg_svd) {  // (A, full_matrices, compute_uv) -> (U, S, Vh)
 RL_OP(_linalg_lstsq) {
   Tensor *a = call.tensor(0), *b = call.tensor(1);
   std::string name = text_of(call[3]);
-  rl_lstsq_driver driver = name == "gels" ? RL_GELS : name == "gelsd" ? RL_GELSD : name == "gelss" ? RL_GELSS : RL_GELSY;
+  rl_lstsq_driver driver = name == "gels"    ? RL_GELS
+                           : name == "gelsd" ? RL_GELSD
+                           : name == "gelss" ? RL_GELSS
+                                             : RL_GELSY;
   int64_t m = a->size(a->ndim() - 2), n = a->size(a->ndim() - 1), r = b->size(b->ndim() - 1);
   Dims batch = batch_dims(a, 2);
   TensorRef whole = empty(a->dtype(), with(batch, {std::max(m, n), r}), call.device());
@@ -615,8 +619,8 @@ RL_OP(_linalg_lstsq) {
     if (s->numel) zero(s);
     zero(info.tensor.get());
   } else {
-    RL_RUN(a, rl_lstsq(&a->desc, &b->desc, driver, call.real(2), &whole->desc, driver == RL_GELS ? nullptr : &rank->desc,
-                       values ? &s->desc : nullptr, info.desc()));
+    RL_RUN(a, rl_lstsq(&a->desc, &b->desc, driver, call.real(2), &whole->desc,
+                       driver == RL_GELS ? nullptr : &rank->desc, values ? &s->desc : nullptr, info.desc()));
   }
   raise_failure(call, info.tensor.get(),
                 "The least squares solution could not be computed because the input matrix does not have full rank "
@@ -635,6 +639,20 @@ RL_OP(_linalg_lstsq) {
   } else {
     call.set(1, empty(real_dtype(a->dtype()), Dims{0}, call.device()));
   }
+}
+
+// ---------------------------------------------------------------- with a derivative of their own, computed in Python
+
+RL_OP(_linalg_pinv) { call.set(0, rl::call(ops::_pinv_forward, {call[0], call[1], call[2], call[3]})); }
+RL_OP(_cdist) { call.set(0, rl::call(ops::_cdist_forward, {call[0], call[1], call[2], call[3]})); }
+RL_OP(_row_distance) { call.set(0, rl::call(ops::_row_distance_forward, {call[0], call[1], call[2]})); }
+RL_OP(matrix_exp) {
+  Tensor* a = call.tensor(0);
+  RL_CHECK(is_float(a->dtype()) || is_complex(a->dtype()), Runtime,
+           "linalg.matrix_exp: input; expected floating point or complex elements, got %s", dtype_name(a->dtype()));
+  RL_CHECK(a->ndim() >= 2 && a->size(a->ndim() - 1) == a->size(a->ndim() - 2), Runtime,
+           "linalg.matrix_exp: input must be batches of square matrices; got shape %s", shape_text(a).c_str());
+  call.set(0, rl::call(ops::_matrix_exp_forward, {call[0]}));
 }
 
 }  // namespace rl

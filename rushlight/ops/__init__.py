@@ -16,6 +16,8 @@ MODULES = (
     "creation",
     "matrix",
     "linalg",
+    "spectra",
+    "norms",
     "network",
     "pooling",
     "normalization",

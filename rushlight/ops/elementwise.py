@@ -266,7 +266,7 @@ _function("sign", _zeros, "-1, 0 or 1 by the sign.", types=REAL, compute="promot
 _function(
     "sgn",
     lambda grad, self, result: (
-        rl.where(self == 0, 0, (grad - result * (grad * _conj(result)).real) / self.abs())
+        rl.where(self == 0, 0, (grad - result * rl.view_as_real(grad * _conj(result)).select(-1, 0)) / self.abs())
         if self.is_complex()
         else _zeros(grad)
     ),

@@ -29,6 +29,10 @@ def _im(a: Any) -> Any:
     return rl.view_as_real(a).select(-1, 1)
 
 
+def _real_dtype(dtype: Any) -> Any:
+    return {rl.complex64: rl.float32, rl.complex128: rl.float64}.get(dtype, dtype)
+
+
 def _unused(grad: Any) -> bool:
     """Whether an incoming gradient is the zero that stands for none."""
     return not grad.requires_grad and not bool((grad != 0).any())
@@ -37,6 +41,12 @@ def _unused(grad: Any) -> bool:
 def _refuse_low(name: str, what: str, x: Any) -> None:
     if not (x.is_floating_point() or x.is_complex()):
         raise RuntimeError(f"{name}: {what}; expected floating point or complex elements, got {x.dtype}")
+
+
+def _check_matrix(name: str, A: Any) -> None:
+    if A.dim() < 2:
+        raise RuntimeError(f"{name}: A; expected at least 2 dimensions, got shape {list(A.shape)}")
+    _refuse_low(name, "A", A)
 
 
 # ---------------------------------------------------------------- Cholesky
@@ -68,7 +78,9 @@ native(
 )
 
 
-@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", public="linalg.cholesky", method=False, out=True)
+@composite(
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", public="linalg.cholesky", method=False, out=True
+)
 def linalg_cholesky(self: Any, upper: bool) -> Any:
     """The lower (or upper) triangular L with L @ L.mH = self, of a Hermitian positive-definite matrix.
 
@@ -234,8 +246,9 @@ def linalg_lu(A: Any, pivot: bool) -> Any:
 
 @composite("lu(Tensor self, bool pivot=True, bool get_infos=False, *, Any? out=None) -> Any")
 def lu(self: Any, pivot: bool, get_infos: bool, out: Any) -> Any:
-    """(LU, pivots) of linalg.lu_factor_ex, and its info when get_infos; without it a singular matrix is an error."""
-    made = tuple(rl.linalg_lu_factor_ex(self, pivot=pivot, check_errors=not get_infos))[: 3 if get_infos else 2]
+    """(LU, pivots) of linalg.lu_factor_ex, and its info when get_infos."""
+    made = rl._lu_with_info(self, pivot, False)
+    made = made if get_infos else (made.LU, made.pivots)
     if out is None:
         return made
     if len(out) != len(made):
@@ -243,7 +256,9 @@ def lu(self: Any, pivot: bool, get_infos: bool, out: Any) -> Any:
     return tuple(to.resize_(value.shape).copy_(value) for to, value in zip(out, made, strict=True))
 
 
-@composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
+@composite(
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)"
+)
 def _lu_with_info(self: Any, pivot: bool, check_errors: bool) -> Any:
     """linalg.lu_factor_ex."""
     return tuple(rl.linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors))
@@ -306,7 +321,7 @@ def _det_backward(grad: Any, A: Any, result: Any) -> Any:
         return rl.linalg_solve(_h(A), scaled)
     n = A.shape[-1]
     u, s, vh = rl._linalg_svd(A, True, True)
-    others = s.unsqueeze(-2).expand(s.shape + (n,)).masked_fill(rl.eye(n, dtype=rl.bool, device=A.device), 1).prod(-1)
+    others = s.unsqueeze(-2).expand((*s.shape, n)).masked_fill(rl.eye(n, dtype=rl.bool, device=A.device), 1).prod(-1)
     phase = rl.conj(rl._linalg_det(u)[0] * rl._linalg_det(vh)[0]) * grad
     return rl.matmul(u * (others.to(A.dtype) * phase.unsqueeze(-1)).unsqueeze(-2), vh)
 
@@ -330,9 +345,7 @@ def _slogdet_backward(grad_sign: Any, grad_log: Any, A: Any, sign: Any) -> Any:
 native(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
     options={"not_differentiable": ("LU", "pivots")},
-    derivative={
-        "A": lambda grad_sign, grad_logabsdet, A, sign: _slogdet_backward(grad_sign, grad_logabsdet, A, sign)
-    },
+    derivative={"A": lambda grad_sign, grad_logabsdet, A, sign: _slogdet_backward(grad_sign, grad_logabsdet, A, sign)},
     doc="The sign (or phase) of the determinant and the logarithm of its size, and the factors.",
 )
 
@@ -436,9 +449,7 @@ native(
     method=False,
     out=True,
     options={"not_differentiable": ("info",)},
-    derivative={
-        "A": lambda grad_inverse, inverse: -rl.matmul(_h(inverse), rl.matmul(grad_inverse, _h(inverse)))
-    },
+    derivative={"A": lambda grad_inverse, inverse: -rl.matmul(_h(inverse), rl.matmul(grad_inverse, _h(inverse)))},
     doc="The inverse, and the first zero on U's diagonal (0: none).",
 )
 
@@ -649,206 +660,9 @@ def qr(self: Any, some: bool) -> Any:
     return tuple(rl.linalg_qr(self, "reduced" if some else "complete"))
 
 
-# ---------------------------------------------------------------- eigenvalues
-
-
-def _off_diagonal(a: Any) -> Any:
-    n = a.shape[-1]
-    return a.masked_fill(rl.eye(n, dtype=rl.bool, device=a.device), 0)
-
-
-def _differences(values: Any) -> Any:
-    """E[i, j] = values[j] - values[i], with 1 on the diagonal."""
-    n = values.shape[-1]
-    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
-    return gaps.masked_fill(rl.eye(n, dtype=rl.bool, device=values.device), 1)
-
-
-def _check_phase(name: str, diagonal: Any, scale: Any) -> None:
-    """Refuses a loss that depends on the phase of a vector: its gradient along the phase is not zero."""
-    if diagonal.numel() == 0:
-        return
-    imaginary = _im(diagonal).abs().amax()
-    limit = 1e-2
-    if not bool(imaginary <= limit + limit * scale.abs().amax()):
-        raise RuntimeError(
-            f"{name}: the loss depends on the phase of the vectors, which is not determined; it must be the same "
-            "when they are multiplied by numbers of absolute value 1"
-        )
-
-
-def _eigh_backward(g_w: Any, g_v: Any, w: Any, v: Any) -> Any:
-    if _unused(g_v):
-        return rl.matmul(v * g_w.to(v.dtype).unsqueeze(-2), _h(v))
-    inner = rl.matmul(_h(v), g_v)
-    if v.is_complex():
-        _check_phase("linalg.eigh", inner.diagonal(0, -2, -1), inner)
-    inner = _off_diagonal((inner - _h(inner)) * 0.5 / _differences(w).to(v.dtype)) + rl.diag_embed(g_w.to(v.dtype))
-    return rl.matmul(v, rl.matmul(inner, _h(v)))
-
-
-def _eigvalsh_vectors(A: Any, UPLO: str, v: Any) -> Any:
-    return v if v.numel() == A.numel() else rl._linalg_eigh(A, UPLO, True)[1]
-
-
-native(
-    "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
-    derivative={
-        "A": lambda grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors: _eigh_backward(
-            grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors
-        )
-    },
-    out=True,
-    doc="Eigenvalues and eigenvectors of Hermitian matrices.",
-)
-
-
-@composite(
-    "linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
-    public="linalg.eigh",
-    method=False,
-    out=True,
-)
-def linalg_eigh(self: Any, UPLO: str) -> Any:
-    """Eigenvalues in ascending order and orthonormal eigenvectors of a Hermitian matrix, of which a triangle is read."""
-    return tuple(rl._linalg_eigh(self, UPLO, True))
-
-
-@composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", public="linalg.eigvalsh", method=False, out=True)
-def linalg_eigvalsh(self: Any, UPLO: str) -> Any:
-    """Eigenvalues of a Hermitian matrix in ascending order."""
-    return rl._linalg_eigh(self, UPLO, self.requires_grad and rl.is_grad_enabled())[0]
-
-
-def _eig_backward(g_w: Any, g_v: Any, w: Any, v: Any, real: bool) -> Any:
-    """C. Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum
-    beamforming" (2017), section 4.
-    """
-    if _unused(g_v):
-        inner = rl.diag_embed(g_w)
-    else:
-        vh_g = rl.matmul(_h(v), g_v)
-        diagonal = vh_g.diagonal(0, -2, -1)
-        _check_phase("linalg.eig", diagonal, vh_g)
-        vh_g = vh_g - rl.matmul(_h(v), v) * _re(diagonal).unsqueeze(-2).to(v.dtype)
-        inner = _off_diagonal(vh_g / rl.conj(_differences(w))) + rl.diag_embed(g_w)
-    result = rl.linalg_solve(_h(v), rl.matmul(inner, _h(v)))
-    return _re(result) if real else result
-
-
-native(
-    "_linalg_eig(Tensor A, bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
-    derivative={
-        "A": lambda grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors, A_dtype: _eig_backward(
-            grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors, not A_dtype.is_complex
-        )
-    },
-    out=True,
-    doc="Eigenvalues and eigenvectors of square matrices.",
-)
-
-
-@composite(
-    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", public="linalg.eig", method=False, out=True
-)
-def linalg_eig(self: Any) -> Any:
-    """Eigenvalues and eigenvectors (as columns, of norm 1) of a square matrix; complex, in no order."""
-    return tuple(rl._linalg_eig(self, True))
-
-
-@composite("linalg_eigvals(Tensor self) -> Tensor", public="linalg.eigvals", method=False, out=True)
-def linalg_eigvals(self: Any) -> Any:
-    """Eigenvalues of a square matrix, complex, in no order."""
-    return rl._linalg_eig(self, self.requires_grad and rl.is_grad_enabled())[0]
-
-
-# ---------------------------------------------------------------- singular values
-
-
-def _svd_backward(g_u: Any, g_s: Any, g_vh: Any, U: Any, S: Any, Vh: Any, full: bool) -> Any:
-    """J. Townsend, "Differentiating the singular value decomposition" (2016); the complex part is Z. Wan and S. Zhang,
-    "Automatic differentiation for complex valued SVD" (2019).
-    """
-    m, n = U.shape[-2], Vh.shape[-1]
-    k = S.shape[-1]
-    if _unused(g_u) and _unused(g_vh):
-        if full:
-            U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
-        return rl.matmul(U * g_s.to(U.dtype).unsqueeze(-2), Vh)
-    if full and m != n:
-        raise RuntimeError(
-            "linalg.svd: the decomposition with full_matrices=True of matrices that are not square is not "
-            f"differentiable; expected full_matrices=False or gradients of S alone, got a {m} by {n} matrix"
-        )
-    V = _h(Vh)
-    s = S.to(U.dtype)
-    uhg = rl.matmul(_h(U), g_u)
-    vhg = _h(rl.matmul(g_vh, V))
-    squares = _differences(S * S).to(U.dtype)
-    if U.is_complex():
-        _check_phase("linalg.svd", (uhg + vhg).diagonal(0, -2, -1), uhg.abs() + vhg.abs())
-    inner = _off_diagonal((uhg - _h(uhg)) / squares) * s.unsqueeze(-2)
-    inner = inner + s.unsqueeze(-1) * _off_diagonal((vhg - _h(vhg)) / squares)
-    diagonal = g_s.to(U.dtype)
-    if U.is_complex():
-        phase = uhg.diagonal(0, -2, -1)
-        diagonal = diagonal + (phase - rl.conj(phase)) * 0.5 / s
-    inner = inner + rl.diag_embed(diagonal)
-    if m == n:
-        return rl.matmul(U, rl.matmul(inner, Vh))
-    if m > n:
-        return rl.matmul(rl.matmul(U, inner) + (g_u - rl.matmul(U, uhg)) / s.unsqueeze(-2), Vh)
-    return rl.matmul(U, rl.matmul(inner, Vh) + (g_vh - rl.matmul(_h(vhg), Vh)) / s.unsqueeze(-1))
-
-
-native(
-    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor Vh)",
-    derivative={
-        "A": lambda grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices: _svd_backward(
-            grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices
-        )
-    },
-    out=True,
-    doc="The singular value decomposition, or the values alone.",
-)
-
-
-def _check_driver(name: str, driver: Any) -> None:
-    if driver is not None:
-        raise RuntimeError(f"{name}: keyword argument driver= is only for CUDA inputs; expected None, got {driver!r}")
-
-
-@composite(
-    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-    public="linalg.svd",
-    method=False,
-    out=True,
-)
-def linalg_svd(A: Any, full_matrices: bool, driver: Any) -> Any:
-    """U, S (in descending order) and Vh with A = U @ diag(S) @ Vh.
-
-    Vectors are unique only up to their sign (or phase), and up to rotation where values are equal; derivatives hold for
-    losses that do not depend on that.
-    """
-    _check_driver("linalg.svd", driver)
-    return tuple(rl._linalg_svd(A, full_matrices, True))
-
-
-@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", public="linalg.svdvals", method=False, out=True)
-def linalg_svdvals(A: Any, driver: Any) -> Any:
-    """The singular values in descending order."""
-    _check_driver("linalg.svdvals", driver)
-    return rl._linalg_svd(A, False, A.requires_grad and rl.is_grad_enabled())[1]
-
-
-@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out=True)
-def svd(self: Any, some: bool, compute_uv: bool) -> Any:
-    """U, S and V with self = U @ diag(S) @ V.mH; zeros for U and V when they are not computed."""
-    if self.dim() < 2:
-        raise RuntimeError(f"svd: expected at least 2 dimensions, got shape {list(self.shape)}")
-    if compute_uv:
-        u, s, vh = rl._linalg_svd(self, not some, True)
-        return u, s, _h(vh)
-    m, n = self.shape[-2], self.shape[-1]
-    s = linalg_svdvals(self, None)
-    return self.new_zeros((*self.shape[:-2], m, m)), s, self.new_zeros((*self.shape[:-2], n, n))
+@composite("adjoint(Tensor self) -> Tensor")
+def adjoint(self: Any) -> Any:
+    """The conjugate transpose of the last two dimensions; a view for real tensors."""
+    if self.dim() == 1:
+        raise RuntimeError(f"adjoint: expected matrices or batches of matrices, got shape {list(self.shape)}")
+    return rl.conj(self) if self.dim() == 0 else rl._adjoint(self)

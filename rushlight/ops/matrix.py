@@ -124,7 +124,7 @@ native(
 )
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", public="outer ger", out=True)
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", public="outer ger Tensor.ger", out=True)
 def outer(self: Any, vec2: Any) -> Any:
     """The outer product of two vectors."""
     if self.dim() != 1 or vec2.dim() != 1:

@@ -269,7 +269,7 @@ def _norm_backward(grad: Any, self: Any, result: Any, p: float, dim: Any, keepdi
     if p == 0:
         return rl.zeros_like(self) * g
     if p == 2:
-        return self * (g / norm).masked_fill(norm == 0, 0)
+        return g * (self / norm).masked_fill(norm == 0, 0)
     if p == 1:
         return self.sgn() * g
     if p in (float("inf"), float("-inf")):

@@ -44,9 +44,9 @@ _FILES = {
         "fractional_max_pool3d_with_indices lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices "
         "max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
     ),
-    "_arrange": ("bilinear channel_shuffle conv_tbc native_channel_shuffle pdist pixel_shuffle pixel_unshuffle"),
+    "_arrange": ("bilinear channel_shuffle conv_tbc native_channel_shuffle pixel_shuffle pixel_unshuffle"),
     "_attention": "multi_head_attention_forward scaled_dot_product_attention",
-    "_distance": "cosine_similarity pairwise_distance",
+    "_distance": "cosine_similarity",
     "_recurrent": "gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell",
     "_resize": "affine_grid grid_sample interpolate upsample upsample_bilinear upsample_nearest",
     "_image": "fold pad unfold",
@@ -73,6 +73,8 @@ _OPERATIONS = frozenset(
         "leaky_relu_",
         "linear",
         "gelu",
+        "pairwise_distance",
+        "pdist",
         "hardshrink",
         "prelu",
         "relu_",

@@ -6,7 +6,7 @@ import rushlight
 from rushlight import Tensor
 
 __all__ = [
-    "bilinear", "channel_shuffle", "conv_tbc", "native_channel_shuffle", "pdist", "pixel_shuffle", "pixel_unshuffle",
+    "bilinear", "channel_shuffle", "conv_tbc", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
 ]  # fmt: skip
 
 
@@ -99,20 +99,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     x = input.reshape(*lead, c, h // r, r, w // r, r)
     x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
     return x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c * r * r, h // r, w // r)
-
-
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distances between all pairs of rows i < j. Shapes: (N, D) -> (N (N - 1) / 2)."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist: input; expected 2 dimensions, got {input.dim()}")
-    if not input.is_floating_point():
-        raise RuntimeError(f"pdist: dtype; expected floating point, got {input.dtype}")
-    if p < 0:
-        raise RuntimeError(f"pdist: p; expected a number of at least 0, got {p}")
-    n = input.shape[0]
-    position = rushlight.arange(n, device=input.device)
-    i, j = (position.unsqueeze(1) < position).nonzero().unbind(1)
-    return rushlight.linalg.vector_norm(input.index_select(0, i) - input.index_select(0, j), p, -1)
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import Tensor
 
-__all__ = ["cosine_similarity", "pairwise_distance"]
-
-
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last dimension. Shapes: (*, D), (*, D) -> (*)."""
-    return rushlight.linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
+__all__ = ["cosine_similarity"]
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
