@@ -75,9 +75,9 @@ _C._nn = types.SimpleNamespace(**_C.operations("nn.functional"))
 _LAZY = {
     "_functions": (
         "TypedStorage allclose are_deterministic_algorithms_enabled as_tensor asarray atleast_1d atleast_2d atleast_3d "
-        "block_diag broadcast_shapes cartesian_prod chain_matmul finfo from_dlpack from_numpy frombuffer get_default_device "
-        "get_rng_state iinfo initial_seed is_complex is_floating_point is_nonzero is_storage is_tensor "
-        "manual_seed meshgrid "
+        "block_diag broadcast_shapes cartesian_prod chain_matmul finfo from_dlpack from_numpy frombuffer "
+        "get_default_device get_rng_state iinfo initial_seed is_complex is_floating_point is_nonzero is_storage "
+        "is_tensor manual_seed meshgrid "
         "numel scalar_tensor seed set_default_device set_default_tensor_type set_printoptions set_rng_state "
         "tensordot typename use_deterministic_algorithms get_float32_matmul_precision set_float32_matmul_precision "
         "is_grad_enabled is_inference_mode_enabled is_inference FloatTensor DoubleTensor HalfTensor "
