@@ -86,10 +86,11 @@ _LAZY = {
     "serialization": "save load",
     "autograd.grad_mode": "no_grad enable_grad set_grad_enabled inference_mode",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
+    "func._vmap": "vmap",
     "_tensor": "return_types",
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
-_SUBMODULES = frozenset("autograd nn optim utils overrides serialization linalg masked special random".split())
+_SUBMODULES = frozenset("autograd func nn optim utils overrides serialization linalg masked special random".split())
 
 
 def __getattr__(name: str) -> Any:

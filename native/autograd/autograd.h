@@ -39,6 +39,15 @@ void adopt_history(Tensor* self, Tensor* from);
 // Called for each result of a view operation, recording or not: sets creation and view_version.
 void mark_view(Tensor* view, bool multi_output);
 
+// Wrapped tensors (vmap, forward mode; transform.cpp). An operation that has one among its arguments, or draws random
+// numbers inside vmap, runs through run_transformed in place of its implementation.
+bool wants_transform(const Op& op, const Value* args);
+void run_transformed(Call& call);
+void copy_wrapped(Tensor* to, const Tensor* from);  // `to` stands for the same as `from`
+// The tensor itself, or the value that a wrapped tensor of forward mode stands for; vmap's have no single value: `what`
+// refuses.
+Tensor* plain_value(Tensor* t, const char* what);
+
 // Tensor object life cycle: the autograd state of a tensor.
 void autograd_clear(Tensor* t);  // drops grad_fn, grad, base, meta
 int autograd_traverse(Tensor* t, visitproc visit, void* arg);

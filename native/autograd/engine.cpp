@@ -161,7 +161,7 @@ void select(Run& run, const std::vector<Edge>& inputs, bool accumulate) {
 // Nobody else can see this tensor's memory.
 inline bool exclusive(Tensor* t) {
   return Py_REFCNT(t->object()) == 1 && t->storage->references.load(std::memory_order_relaxed) == 1 && !t->base &&
-         !t->storage->deleter && Py_IS_TYPE(t->object(), &TensorType);
+         !t->storage->deleter && !t->is_wrapped() && Py_IS_TYPE(t->object(), &TensorType);
 }
 
 void add_inplace(Tensor* to, Tensor* grad) {
@@ -568,8 +568,9 @@ TensorRef implicit_gradient(Tensor* root) {
     throw_error(ErrorKind::Runtime, "grad can be implicitly created only for real scalar outputs but got %s%s",
                 dtype_name(root->dtype()), line.c_str());
   }
-  TensorRef one = empty(root->dtype(), root->ndim(), root->shape(), root->device());
-  if (root->dtype() == RL_FLOAT32 && !root->is_meta())
+  Device device = root->is_wrapped() ? Device::CPU : root->device();
+  TensorRef one = empty(root->dtype(), root->ndim(), root->shape(), device);
+  if (root->dtype() == RL_FLOAT32 && device == Device::CPU)
     *one->as<float>() = 1;
   else
     fill_value(one.get(), Value::of(1.0));

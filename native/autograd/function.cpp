@@ -120,6 +120,7 @@ TensorRef alias_of(Tensor* t) {
   TensorRef v = make_view(t, t->ndim(), t->shape(), t->strides(), t->data());
   v->creation = Creation::CustomFunction;
   v->view_version = t->storage->version;
+  copy_wrapped(v.get(), t);
   return v;
 }
 

@@ -28,7 +28,7 @@ TensorRef convert_gradient(Tensor* grad, DType dtype) {
 }
 
 TensorRef clone_gradient(Tensor* grad, const Tensor* layout) {
-  if (!thread_state.grad_mode) {
+  if (!thread_state.grad_mode && !grad->is_wrapped()) {
     TensorRef copy = layout && same_shape(layout, grad) && is_dense_non_overlapping(layout)
                          ? empty_preserve(layout, grad->dtype())
                          : empty_like(grad);
@@ -40,7 +40,9 @@ TensorRef clone_gradient(Tensor* grad, const Tensor* layout) {
 }
 
 TensorRef zeros_for(const OutputInfo& info) {
-  TensorRef t = empty(static_cast<DType>(info.dtype), info.ndim, info.shape(), static_cast<Device>(info.device));
+  Device device =
+      info.device == static_cast<uint8_t>(Device::Meta) ? Device::Meta : Device::CPU;  // zeros for all of a batch
+  TensorRef t = empty(static_cast<DType>(info.dtype), info.ndim, info.shape(), device);
   if (!t->is_meta() && t->storage->nbytes)
     std::memset(t->data(), 0, static_cast<size_t>(t->numel * itemsize(t->dtype())));
   return t;
@@ -80,7 +82,8 @@ inline bool shape_fits(const OutputInfo& info, const Tensor* grad) {
   }
   auto dtype = static_cast<DType>(info.dtype);
   if (grad->dtype() != dtype) grad = convert_gradient(grad.get(), dtype);
-  if (grad->desc.device != info.device) {
+  auto wrapped = static_cast<uint8_t>(Device::Wrapped);  // goes with what is not wrapped
+  if (grad->desc.device != info.device && grad->desc.device != wrapped && info.device != wrapped) {
     std::string line = line_text(from);
     throw_error(ErrorKind::Runtime,
                 "Function %s returned an invalid gradient at index %u - expected device %s but got %s%s",

@@ -355,6 +355,7 @@ void autograd_clear(Tensor* t) {
     }
     Py_XDECREF(m->hooks);
     Py_XDECREF(m->post_accumulate);
+    delete m->wrapped;
     delete m;
   }
 }
@@ -366,6 +367,10 @@ int autograd_traverse(Tensor* t, visitproc visit, void* arg) {
   if (AutogradMeta* m = t->meta) {
     Py_VISIT(m->hooks);
     Py_VISIT(m->post_accumulate);
+    if (m->wrapped) {
+      Py_VISIT(reinterpret_cast<PyObject*>(m->wrapped->value.get()));
+      Py_VISIT(reinterpret_cast<PyObject*>(m->wrapped->tangent.get()));
+    }
   }
   return 0;
 }

@@ -138,8 +138,19 @@ inline void retain(Node* n) { Py_INCREF(reinterpret_cast<PyObject*>(n)); }
 inline void release(Node* n) { Py_DECREF(reinterpret_cast<PyObject*>(n)); }
 using NodeRef = Ref<Node>;
 
+// What a tensor stands for inside vmap (a batch, along the first dimension of `value`) or in forward mode (a value and
+// its tangent). Its own shape is that of one example, and its own autograd state that of this level alone.
+struct Wrapped {
+  uint64_t level;
+  bool dual;
+  bool copied;  // `value` is no view of what this tensor is a view of: it may not be written
+  TensorRef value;
+  TensorRef tangent;
+};
+
 // Rare state of a tensor.
 struct AutogradMeta {
+  Wrapped* wrapped = nullptr;
   Node* accumulator = nullptr;  // borrowed: a leaf's AccumulateGrad, while somebody uses it
   PyObject* hooks = nullptr;    // a leaf's tensor hooks
   PyObject* post_accumulate = nullptr;
@@ -204,6 +215,8 @@ constexpr uint32_t kThroughBase = UINT32_MAX;
 // `self`, just written by `node`, continues from it. `self_edge`: the edge of `node` that stands for the old value.
 void rebase_history(Tensor* self, Node* node, int self_edge);
 void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);
+
+TensorRef detach_wrapped(Tensor* t);  // detached at every level (transform.cpp)
 
 // Linear helpers on gradients, differentiable when grad mode is on (gradients.cpp). Each returns an owned tensor.
 TensorRef sum_to_shape(Tensor* grad, int ndim, const int64_t* shape);

@@ -11,5 +11,6 @@ bool saved_hooks_init(PyObject* module);
 bool engine_init(PyObject* module);
 bool anomaly_init(PyObject* module);
 bool profiler_init(PyObject* module);
+bool transform_init(PyObject* module);
 
 }  // namespace rl

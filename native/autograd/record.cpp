@@ -156,8 +156,9 @@ void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
 // The tensor as it is before the operation writes into it.
 [[gnu::noinline]] void save_before_write(Node* n, Saved& s, Tensor* t, const Tensor* self) {
   if (t == self) {
-    GradGuard off(false);
-    TensorRef old = empty_preserve(t, t->dtype());
+    bool wrapped = t->is_wrapped();
+    GradGuard off(wrapped);
+    TensorRef old = wrapped ? clone_gradient(shallow_copy(t).get(), nullptr) : empty_preserve(t, t->dtype());
     if (!t->is_meta()) copy_into(old.get(), t);
     s.value = Value::of(old.take());
     s.version = 0;

@@ -230,7 +230,10 @@ PyObject* register_post_accumulate_grad_hook(PyObject* self, PyObject* hook) {
 PyObject* detach(PyObject* self, PyObject*) {
   PyObject* result;
   if (overridden("detach", self, nullptr, 0, nullptr, result)) return result;
-  return guarded([&]() -> PyObject* { return shallow_copy(tensor_of(self)).take()->object(); });
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_of(self);
+    return (RL_UNLIKELY(t->is_wrapped()) ? detach_wrapped(t) : shallow_copy(t)).take()->object();
+  });
 }
 
 PyObject* detach_inplace(PyObject* self, PyObject*) {
@@ -524,7 +527,7 @@ bool engine_init(PyObject* module) { return PyModule_AddFunctions(module, functi
 
 int autograd_module_init(PyObject* module) {
   return node_types_init(module) && grad_mode_init(module) && function_init(module) && saved_hooks_init(module) &&
-                 engine_init(module) && anomaly_init(module) && profiler_init(module)
+                 engine_init(module) && anomaly_init(module) && profiler_init(module) && transform_init(module)
              ? 0
              : -1;
 }

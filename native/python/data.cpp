@@ -45,7 +45,8 @@ PyObject* element_to_python(DType dtype, const void* p) {
   }
 }
 
-PyObject* item_of(const Tensor* t) {
+PyObject* item_of(const Tensor* self) {
+  const Tensor* t = plain_value(const_cast<Tensor*>(self), ".item()");
   RL_CHECK(!t->is_meta(), Runtime, "Tensor.item() cannot be called on meta tensors");
   RL_CHECK(t->numel == 1, Runtime, "a Tensor with %lld elements cannot be converted to Scalar",
            static_cast<long long>(t->numel));
@@ -72,8 +73,9 @@ PyObject* list_of(const Tensor* t, int dim, const char* p) {
 
 PyObject* py_tolist(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    RL_CHECK(!tensor_of(self)->is_meta(), Runtime, "Tensor.tolist(): a meta tensor has no data");
-    return list_of(tensor_of(self), 0, tensor_of(self)->data());
+    Tensor* t = plain_value(tensor_of(self), ".tolist()");
+    RL_CHECK(!t->is_meta(), Runtime, "Tensor.tolist(): a meta tensor has no data");
+    return list_of(t, 0, t->data());
   });
 }
 PyObject* py_item(PyObject* self, PyObject*) {

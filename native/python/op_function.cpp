@@ -18,10 +18,11 @@ struct OpObject {
   PyObject* module;
 };
 
-PyTypeObject* return_types[4096];  // named tuple types by op index, made at first use
+std::vector<PyTypeObject*> return_types;  // named tuple types by op index, made at first use
 
 PyTypeObject* return_type(const Op& op) {
-  PyTypeObject*& type = return_types[op.index];
+  if (RL_UNLIKELY(return_types.empty())) return_types.resize(static_cast<size_t>(op_table_size));
+  PyTypeObject*& type = return_types[static_cast<size_t>(op.index)];
   if (type) return type;
   auto* fields = new PyStructSequence_Field[static_cast<size_t>(op.result_count) + 1];
   for (int i = 0; i < op.result_count; i++) fields[i] = {op.result_names[i], nullptr};
@@ -105,10 +106,11 @@ PyObject* result_to_python(const Op& op, Value* results) {
 
 namespace {
 
-PyObject* python_bodies[4096];  // by op index, filled at first use
+std::vector<PyObject*> python_bodies;  // by op index, filled at first use
 
 PyObject* body_of(const Op& op) {
-  PyObject*& body = python_bodies[op.index];
+  if (RL_UNLIKELY(python_bodies.empty())) python_bodies.resize(static_cast<size_t>(op_table_size));
+  PyObject*& body = python_bodies[static_cast<size_t>(op.index)];
   if (RL_LIKELY(body != nullptr)) return body;
   PyObject* module = PyImport_ImportModule("rushlight.ops._lookup");
   if (!module) throw PythonError();

@@ -441,6 +441,19 @@ int find_argument(const Op& op, PyObject* name) {
 
 }  // namespace
 
+void convert_again(const Op& op, int i, PyObject* object, Frame& frame) {
+  const Argument& a = op.arguments[i];
+  Value& v = frame.values[i];
+  bool constant = a.kind == Kind::Layout || a.kind == Kind::MemoryFormat;
+  if (constant && PyLong_Check(object))
+    v = Value::of(static_cast<int64_t>(PyLong_AsLongLong(object)));
+  else if (a.kind == Kind::Tensor && !is_tensor(object) && scalar_from(object, v))  // operations in C++ pass numbers
+    return;
+  else
+    RL_CHECK(convert(a, object, frame, v), Type, "%s: argument '%s'; expected %s, got %s", op.name, a.name,
+             kind_text(a), Py_TYPE(object)->tp_name);
+}
+
 bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace,
            Frame& f, std::string* problem) {
   uint32_t seen = 0;

@@ -105,6 +105,9 @@ bool int_from(PyObject* o, int64_t& v);
 bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace,
            Frame& frame, std::string* problem);
 
+// Argument i of an operation, from an object that value_to_python made of it: frame.values[i].
+void convert_again(const Op& op, int i, PyObject* object, Frame& frame);
+
 // ---------------------------------------------------------------- results
 
 PyObject* result_to_python(const Op& op, Value* results);  // takes over the results

@@ -14,7 +14,10 @@ PyObject* get_shape(PyObject* self, void*) {
   return size_object(t->ndim(), t->shape());
 }
 PyObject* get_dtype(PyObject* self, void*) { return dtype_object(tensor_of(self)->dtype()); }
-PyObject* get_device(PyObject* self, void*) { return device_object(tensor_of(self)->device()); }
+PyObject* get_device(PyObject* self, void*) {
+  Tensor* t = tensor_of(self);
+  return device_object(t->is_wrapped() ? Device::CPU : t->device());
+}
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self)->ndim()); }
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(itemsize(tensor_of(self)->dtype())); }
 PyObject* get_nbytes(PyObject* self, void*) {
@@ -33,7 +36,7 @@ PyObject* get_layout(PyObject*, void*) {
 }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
 PyObject* get_is_cpu(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->device() == Device::CPU); }
-PyObject* get_is_meta(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->is_meta()); }
+PyObject* get_is_meta(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->device() == Device::Meta); }
 
 PyObject* transpose_all(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {

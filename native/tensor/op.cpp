@@ -53,7 +53,7 @@ void each_tensor(const Op& op, const Value* args, F f) {
 Device Call::device() const {
   Device device = Device::CPU;
   each_tensor(op, args, [&](Tensor* t) {
-    if (t->is_meta()) device = Device::Meta;
+    if (t->device() == Device::Meta) device = Device::Meta;
   });
   return device;
 }
@@ -237,7 +237,11 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
     else if (v.tag == Tag::TensorList)
       for (uint32_t i = 0; i < v.size; i++) on_meta |= v.tensors[i] ? v.tensors[i]->desc.device : 0;
   }
-  if (RL_UNLIKELY(on_meta)) check_devices(op, args);
+  bool transformed = false;
+  if (RL_UNLIKELY(on_meta | (op.flags & kRandom))) {
+    transformed = !(op.flags & kComposite) && wants_transform(op, args);
+    if (on_meta == static_cast<uint32_t>(Device::Meta)) check_devices(op, args);
+  }
 
   uint32_t mask = 0;
   bool recording = thread_state.grad_mode;
@@ -254,7 +258,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   Call c{op, args, results, out, inplace};
   if (RL_LIKELY(mask == 0)) {
     try {
-      op.run(c);
+      RL_UNLIKELY(transformed) ? run_transformed(c) : op.run(c);
     } catch (...) {
       release_results(results, op.result_count);
       throw;
@@ -263,8 +267,8 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   } else {
     Node* node = record_begin(op, args, mask, writes);
     try {
-      GradGuard off(false);
-      op.run(c);
+      GradGuard off(transformed);  // what a wrapped tensor stands for has a tape of its own
+      RL_UNLIKELY(transformed) ? run_transformed(c) : op.run(c);
       if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
     } catch (...) {
       node_release(node);
@@ -388,6 +392,7 @@ ScalarTensor::ScalarTensor(const Value& number, DType dtype) : desc{}, bytes{} {
 
 TensorRef contiguous(Tensor* t) {
   if (t->contiguous) return TensorRef::share(t);
+  if (RL_UNLIKELY(t->is_wrapped())) return call(ops::contiguous, {Value::of(t)});
   TensorRef c = empty_like(t);
   if (!t->is_meta()) copy_into(c.get(), t);
   return c;
@@ -395,17 +400,21 @@ TensorRef contiguous(Tensor* t) {
 
 TensorRef cast(Tensor* t, DType dtype) {
   if (t->dtype() == dtype) return TensorRef::share(t);
+  if (RL_UNLIKELY(t->is_wrapped())) return call(ops::to_dtype, {Value::of(t), Value::of(dtype)});
   TensorRef c = empty(dtype, t->ndim(), t->shape(), t->device());
   if (!t->is_meta()) copy_into(c.get(), t);
   return c;
 }
 
 void copy_into(Tensor* dst, const Tensor* src) {
+  if (RL_UNLIKELY(dst->is_wrapped() || src->is_wrapped()))
+    return call_inplace(ops::copy_, {Value::of(dst), Value::of(const_cast<Tensor*>(src))});
   GilRelease gil(dst->numel >= 32768);
   check(rl_copy(&src->desc, &dst->desc));
 }
 
 void fill_value(Tensor* t, const Value& number) {
+  if (RL_UNLIKELY(t->is_wrapped())) return call_inplace(ops::fill, {Value::of(t), number});
   if (t->is_meta()) return;
   ScalarTensor s(number);
   GilRelease gil(t->numel >= 65536);

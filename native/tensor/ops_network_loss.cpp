@@ -14,7 +14,7 @@ rl_tensor* desc_of(Tensor* t) { return t ? &t->desc : nullptr; }
 rl_loss_reduction kernel_reduction(int64_t r) {
   return r == kReduceMean ? RL_LOSS_MEAN : r == kReduceSum ? RL_LOSS_SUM : RL_LOSS_NONE;
 }
-bool tracked(Tensor* t) { return t && thread_state.grad_mode && needs_grad(t); }
+bool tracked(Tensor* t) { return t && (t->is_wrapped() || (thread_state.grad_mode && needs_grad(t))); }
 Dims shape_of(const Tensor* t) { return Dims(t->ndim(), t->shape()); }
 
 // ---------------------------------------------------------------- classes

@@ -20,6 +20,8 @@ void float_only(const char* op, const Tensor* t) {
 }
 
 bool any_needs_grad(std::initializer_list<Tensor*> tensors) {
+  for (Tensor* t : tensors)
+    if (t && t->is_wrapped()) return true;
   if (!thread_state.grad_mode) return false;
   for (Tensor* t : tensors)
     if (t && needs_grad(t)) return true;

@@ -119,7 +119,7 @@ RL_OP(max_pool) {
   bool return_indices = call.op.argument_count > 6 && call.flag(6);
   Tensor* t = call.tensor(0);
   Value results[kMaxResults];
-  bool with_indices = return_indices || (thread_state.grad_mode && needs_grad(t));
+  bool with_indices = return_indices || t->is_wrapped() || (thread_state.grad_mode && needs_grad(t));
   run_op(with_indices ? indexed(n) : unindexed(n), call.args, results);
   if (return_indices) {
     std::vector<TensorRef> both;

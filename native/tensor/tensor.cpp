@@ -158,7 +158,7 @@ char* const kMetaBase = reinterpret_cast<char*>(uintptr_t{1} << 40);
 }  // namespace
 
 Storage* storage_new(size_t nbytes, Device device) {
-  if (RL_UNLIKELY(device == Device::Meta)) {
+  if (RL_UNLIKELY(device != Device::CPU)) {
     Storage* s = allocate_header();
     init_storage(s, kMetaBase, nbytes);
     s->device = static_cast<uint8_t>(device);
@@ -196,7 +196,7 @@ Storage* storage_alias(Storage* storage) {
 }
 
 void storage_resize(Storage* s, size_t nbytes) {
-  if (s->device == static_cast<uint8_t>(Device::Meta)) {
+  if (s->device) {
     s->nbytes = nbytes;
     return;
   }
@@ -497,6 +497,7 @@ TensorRef make_view(Tensor* self, int ndim, const int64_t* shape, const int64_t*
 TensorRef shallow_copy(const Tensor* self) {
   TensorRef t = over_storage(self->storage, self->dtype(), self->ndim(), self->shape(), self->strides(), self->data());
   t->inference = self->inference;
+  if (RL_UNLIKELY(self->is_wrapped())) copy_wrapped(t.get(), self);
   return t;
 }
 

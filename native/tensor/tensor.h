@@ -59,7 +59,8 @@ PyObject* raise_current();
 // ---------------------------------------------------------------- dtypes and devices
 
 using DType = rl_dtype;
-enum class Device : uint8_t { CPU = 0, Meta = 1 };
+// Wrapped: no memory of its own, like Meta; what it stands for is in its Wrapped record (native/autograd/transform.h).
+enum class Device : uint8_t { CPU = 0, Meta = 1, Wrapped = 3 };
 
 inline bool is_float(DType d) { return d >= RL_FLOAT16 && d <= RL_FLOAT64; }
 inline bool is_complex(DType d) { return d >= RL_COMPLEX64; }
@@ -144,7 +145,8 @@ struct Tensor {
   int ndim() const { return desc.ndim; }
   DType dtype() const { return static_cast<DType>(desc.dtype); }
   Device device() const { return static_cast<Device>(desc.device); }
-  bool is_meta() const { return desc.device == static_cast<uint8_t>(Device::Meta); }
+  bool is_meta() const { return desc.device & static_cast<uint8_t>(Device::Meta); }  // no data to touch
+  bool is_wrapped() const { return desc.device == static_cast<uint8_t>(Device::Wrapped); }
   int64_t size(int d) const { return desc.shape[d]; }
   int64_t stride(int d) const { return desc.strides[d]; }
   const int64_t* shape() const { return desc.shape; }
@@ -246,6 +248,7 @@ inline TensorRef make_view(Tensor* t, const Dims& shape, const Dims& strides, in
 TensorRef view_dtype(Tensor* t, DType dtype, const Dims& shape, const Dims& strides,
                      char* data);  // make_view with another dtype
 // Same storage and geometry, no autograd state, not a view (Tensor.detach).
+// A wrapped tensor's copy stands for the same.
 TensorRef shallow_copy(const Tensor* t);
 void set_geometry(Tensor* t, int ndim, const int64_t* shape, const int64_t* strides);  // also numel and contiguous
 void bump_version(Tensor* t);

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from . import functional, graph
+    from . import forward_ad, functional, graph
     from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "functional",
     "grad",
     "gradcheck",
@@ -199,7 +200,7 @@ def __getattr__(name: str) -> Any:
         for n in ("gradgradcheck", "GradcheckError", "gradcheck"):
             globals()[n] = getattr(module, n)
         return globals()[name]
-    if name in ("functional", "graph"):
+    if name in ("forward_ad", "functional", "graph"):
         import importlib
 
         return importlib.import_module(f"rushlight.autograd.{name}")

@@ -157,6 +157,11 @@ class Function(metaclass=FunctionMeta):
         """Runs forward and records it."""
         if kwargs:
             args = _bind_keywords(cls, args, kwargs)
+        for a in args:
+            if isinstance(a, _C.Tensor) and _C._unwrap(a) is not None:
+                from rushlight.func import _function
+
+                return _function.apply(cls, args)
         return _C._function_apply(cls, _base_setup_context, args)
 
 

@@ -66,6 +66,7 @@ class Operation:
     formula: str = ""
     reference: Callable[..., Any] | None = None
     samples: Callable[..., Iterable[Any]] | None = None
+    batch: Any = None  # how vmap runs it; see `batch rules` below
     errors: Callable[..., Iterable[Any]] | None = None
     gradient_domain: tuple[float, float] | None = None
     tolerance: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -221,6 +222,18 @@ def _record_composite(schema: str, body: Callable[..., Any], fields: dict[str, A
         raise ValueError(f"{operation.full_name}: defined twice")
     TABLE[operation.full_name] = operation
     return operation
+
+
+# Batch rules: what `vmap` does with an operation that is no composite. Values have the batch in their first dimension.
+#
+# * None: elementwise records align their arguments; an operation on one tensor with an argument called dim counts its
+#   dimensions from the end; any other runs once for each example.
+# * "pointwise": arguments meet element by element.
+# * "dims", "dims:index": every tensor gets a batch dimension (but those named, which must not be batched), and dims are
+#   counted from the end; sizes get the batch in front.
+# * "plain:weight": the values as they are, when those named are not batched.
+# * "dynamic": the result's shape depends on the values, so it is refused.
+# * a function of (batch, *values), `batch` as in rushlight/func/_rules.py, that returns values or NotImplemented.
 
 
 class _Namespace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 
 # ---------------------------------------------------------------- copies of views
@@ -312,6 +313,7 @@ def _equal(self: Any, sections: int, name: str, least: int, axis: Any) -> Any:
 
 native(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    batch=_batch.roll,
     out=False,
     derivative={"self": lambda grad, shifts, dims: grad.roll([-s for s in shifts], dims)},
     doc="Elements moved up along dimensions, those that leave come back at the other end; without dims the tensor "

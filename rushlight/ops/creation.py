@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _batch
 from ._record import native, rl
 
 _OPTIONS = (
@@ -30,36 +31,56 @@ native(
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 native(
     f"empty_like(Tensor self, {_LIKE}) -> Tensor",
+    batch="plain",
     method=False,
     out=False,
     doc="An uninitialised tensor of the input's shape and dtype.",
 )
 native(
-    f"zeros_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="Zeros of the input's shape and dtype."
+    f"zeros_like(Tensor self, {_LIKE}) -> Tensor",
+    batch="plain",
+    method=False,
+    out=False,
+    doc="Zeros of the input's shape and dtype.",
 )
 native(
-    f"ones_like(Tensor self, {_LIKE}) -> Tensor", method=False, out=False, doc="Ones of the input's shape and dtype."
+    f"ones_like(Tensor self, {_LIKE}) -> Tensor",
+    batch="plain",
+    method=False,
+    out=False,
+    doc="Ones of the input's shape and dtype.",
 )
 native(
     f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor",
+    batch="plain",
     method=False,
     out=False,
     doc="One value in the input's shape and dtype.",
 )
 native(
     f"new_empty(Tensor self, int[] size, {_OPTIONS}) -> Tensor",
+    batch=_batch.new_of_size,
     public="",
     out=False,
     doc="An uninitialised tensor of the input's dtype.",
 )
 native(
-    f"new_zeros(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="Zeros of the input's dtype."
+    f"new_zeros(Tensor self, int[] size, {_OPTIONS}) -> Tensor",
+    batch=_batch.new_of_size,
+    public="",
+    out=False,
+    doc="Zeros of the input's dtype.",
 )
 native(
-    f"new_ones(Tensor self, int[] size, {_OPTIONS}) -> Tensor", public="", out=False, doc="Ones of the input's dtype."
+    f"new_ones(Tensor self, int[] size, {_OPTIONS}) -> Tensor",
+    batch=_batch.new_of_size,
+    public="",
+    out=False,
+    doc="Ones of the input's dtype.",
 )
 native(
     f"new_full(Tensor self, int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    batch=_batch.new_of_size,
     public="",
     out=False,
     doc="One value in the input's dtype.",
@@ -110,6 +131,7 @@ native(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", method=False, doc="n x m wi
 
 native(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    batch="pointwise",
     inplace=True,
     out=False,
     method=False,
@@ -119,6 +141,7 @@ native(
 )
 native(
     "fill(Tensor self, Scalar value) -> Tensor",
+    batch="plain",
     inplace=True,
     out=False,
     method=False,
@@ -128,6 +151,7 @@ native(
 )
 native(
     "zero(Tensor self) -> Tensor",
+    batch="plain",
     inplace=True,
     out=False,
     method=False,

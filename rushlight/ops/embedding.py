@@ -21,6 +21,7 @@ native(
 native(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
     "sparse=False) -> Tensor",
+    batch="plain:weight",
     method=False,
     out=False,
     derivative={

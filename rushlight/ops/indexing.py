@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 
 native(
     "index(Tensor self, Tensor?[] indices) -> Tensor",
+    batch=_batch.index,
     public="",
     method=False,
     derivative={"self": lambda grad, self_shape, indices: rl._index_backward(grad, self_shape, indices)},
@@ -15,6 +17,7 @@ native(
 )
 native(
     "_index_backward(Tensor grad_output, int[] size, Tensor?[] indices) -> Tensor",
+    batch=_batch.index_backward,
     derivative={"grad_output": lambda grad, indices: rl.index(grad, indices)},
     doc="Zeros with the gradient added at the indices.",
 )
@@ -44,12 +47,14 @@ def index_put(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
 
 native(
     "nonzero_numpy(Tensor self) -> Tensor[]",
+    batch="dynamic",
     public="",
     method=False,
     doc="Where the elements differ from zero: one index vector per dimension.",
 )
 native(
     "_nonzero(Tensor self) -> Tensor",
+    batch="dynamic",
     out=True,
     doc="Where the elements differ from zero: a matrix, one row per element.",
 )
@@ -63,6 +68,7 @@ def nonzero(self: Any, as_tuple: bool) -> Any:
 
 native(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
+    batch="dynamic",
     derivative={"self": lambda grad, self, mask: _masked_select_backward(grad, self, mask)},
     doc="The elements where the mask is true, in one dimension.",
 )
@@ -75,6 +81,7 @@ def _masked_select_backward(grad: Any, self: Any, mask: Any) -> Any:
 
 native(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    batch="pointwise",
     inplace=True,
     derivative={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
@@ -84,6 +91,7 @@ native(
 )
 native(
     "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    batch="pointwise",
     inplace=True,
     derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
     doc="The elements with a value where the mask is true.",
@@ -109,16 +117,19 @@ def _masked_source_backward(grad: Any, mask: Any, shape: Any) -> Any:
 
 native(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    batch="dims:index",
     derivative={"self": lambda grad, self_shape, dim, index: rl._index_select_backward(grad, self_shape, dim, index)},
     doc="Slices along a dimension at the indices.",
 )
 native(
     "_index_select_backward(Tensor grad_output, int[] sizes, int dim, Tensor index) -> Tensor",
+    batch="dims:index",
     derivative={"grad_output": lambda grad, dim, index: grad.index_select(dim, index)},
     doc="Zeros with the gradient's slices added at the indices.",
 )
 native(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    batch="dims:index",
     inplace=True,
     derivative={
         "self": lambda grad: grad,
@@ -130,6 +141,7 @@ native(
 )
 native(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    batch="dims:index",
     inplace=True,
     derivative={
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
@@ -149,6 +161,7 @@ native(
 )
 native(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    batch="dims:index",
     inplace=True,
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
     doc="Fills the slices at the indices with a value.",
@@ -157,6 +170,7 @@ native(
 
 native(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    batch="dims",
     derivative={
         "self": lambda grad, self_shape, dim, index: rl.scatter_add(grad.new_zeros(self_shape), dim, index, grad)
     },
@@ -164,6 +178,7 @@ native(
 )
 native(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    batch="dims",
     inplace=True,
     derivative={
         "self": lambda grad, dim, index: rl.scatter(grad, dim, index, 0),
@@ -173,17 +188,20 @@ native(
 )
 native(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    batch="dims",
     inplace=True,
     derivative={"self": lambda grad, dim, index: rl.scatter(grad, dim, index, 0)},
     doc="A number written at the indices along a dimension.",
 )
 native(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    batch="dims",
     inplace=True,
     doc="src's elements added ('add') or multiplied ('multiply') in along a dimension.",
 )
 native(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    batch="dims",
     inplace=True,
     doc="A number added ('add') or multiplied ('multiply') in at the indices.",
 )
@@ -301,6 +319,7 @@ def _reduced_backward(
 
 native(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    batch="dims",
     inplace=True,
     derivative={
         "self": lambda grad: grad,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import native, rl
 
 _CLASSES = """Shapes: input (N, C, *), target (N, *) -> () or the shape of target with reduction='none'; also (C), ().
@@ -157,6 +158,7 @@ native(
     "reduction) "
     "-> Tensor",
     out=False,
+    batch=_batch.pointwise_loss,
     derivative={
         "input": lambda grad, kind, p, input, target, weight, pos_weight, reduction: rl._pointwise_loss_backward(
             kind, p, grad, input, target, weight, pos_weight, reduction

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 
 native(
@@ -32,6 +33,7 @@ native(
 
 native(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    batch=lambda batch, self, mat2: rl.matmul(self, mat2),
     derivative={
         "self": lambda grad, mat2: rl.mm(grad, rl._adjoint(mat2)),
         "mat2": lambda grad, self: rl.mm(rl._adjoint(self), grad),
@@ -40,6 +42,7 @@ native(
 )
 native(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    batch=lambda batch, self, mat2: rl.matmul(self, mat2),
     derivative={
         "self": lambda grad, mat2: rl.bmm(grad, rl._adjoint(mat2)),
         "mat2": lambda grad, self: rl.bmm(rl._adjoint(self), grad),
@@ -48,6 +51,7 @@ native(
 )
 native(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    batch=_batch.mv,
     derivative={
         "self": lambda grad, vec: grad.unsqueeze(1) * rl.conj(vec),
         "vec": lambda grad, self: rl.mv(rl._adjoint(self), grad),
@@ -56,6 +60,7 @@ native(
 )
 native(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    batch=lambda batch, self, tensor: (self * tensor).sum(-1),
     derivative={
         "self": lambda grad, tensor: grad * rl.conj(tensor),
         "tensor": lambda grad, self: grad * rl.conj(self),
@@ -64,6 +69,7 @@ native(
 )
 native(
     "vdot(Tensor self, Tensor other) -> Tensor",
+    batch=lambda batch, self, other: (rl.conj(self) * other).sum(-1),
     derivative={
         "self": lambda grad, other: rl.conj(grad) * other,
         "other": lambda grad, self: grad * self,
@@ -72,6 +78,7 @@ native(
 )
 native(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    batch=_batch.addmm,
     inplace=True,
     derivative={
         "self": lambda grad, beta: rl._scale_conj(grad, beta),
@@ -87,6 +94,7 @@ native(
 )
 native(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    batch=_batch.addmv,
     inplace=True,
     derivative={
         "self": lambda grad, beta: rl._scale_conj(grad, beta),
@@ -97,6 +105,7 @@ native(
 )
 native(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    batch=_batch.baddbmm,
     inplace=True,
     derivative={
         "self": lambda grad, beta: rl._scale_conj(grad, beta),
@@ -113,6 +122,7 @@ native(
 )
 native(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    batch=_batch.linear,
     public="nn.functional.linear",
     method=False,
     derivative={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 
 # ---------------------------------------------------------------- convolutions
@@ -69,6 +70,7 @@ def _conv(spatial: int) -> None:
         public=f"{name} nn.functional.{name}",
         method=False,
         out=False,
+        batch=_batch.convolution,
         derivative={
             "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
                 grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
@@ -182,6 +184,7 @@ for _name, _word in (("softmax", "exp(self) / sum(exp(self))"), ("log_softmax", 
     )
 native(
     "_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
+    batch="dims",
     derivative={
         "grad": lambda grad_result, result, dim, grad_dtype: rl._softmax_backward(grad_result, result, dim, grad_dtype),
         "result": lambda grad_result, grad, result, dim: _softmax_second(grad_result, grad, result, dim),
@@ -190,6 +193,7 @@ native(
 )
 native(
     "_log_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
+    batch="dims",
     derivative={
         "grad": lambda grad_result, result, dim: (
             grad_result - (grad_result * result.exp()).sum(_softmax_dim(dim, result.dim()), True)

@@ -219,6 +219,7 @@ def _layer_norm_second(
 native(
     "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor mean, "
     "Tensor rstd)",
+    batch="plain:weight,bias",
     out=False,
     options={"not_differentiable": ("mean", "rstd")},
     derivative={
@@ -252,6 +253,7 @@ native(
 )
 native(
     "_rms_norm(Tensor input, int dims, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
+    batch="plain:weight",
     out=False,
     options={"not_differentiable": ("rstd",)},
     derivative={

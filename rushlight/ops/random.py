@@ -114,6 +114,7 @@ native(
 )
 native(
     f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor",
+    batch="loop",
     random=True,
     doc="Indices drawn with the elements of the last dimension as weights.",
 )

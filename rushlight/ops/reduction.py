@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 
 native(
     "_expand_reduced(Tensor self, int[] size, int[1]? dim, bool keepdim) -> Tensor",
+    batch=_batch.expand_reduced,
     view="view",
     derivative={"self": lambda grad, dim, keepdim: grad.sum(dim, keepdim)},
     doc="A reduced tensor repeated along the dimensions it was reduced over.",
@@ -20,6 +22,7 @@ native(
 
 native(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    batch=lambda batch, self, dtype: batch.flat(0).sum(-1, dtype=dtype),
     derivative={"self": lambda grad, self_shape: grad.expand(self_shape)},
     doc="The sum of all elements; integers are summed in int64.",
     formula="sum_i x_i",
@@ -40,6 +43,7 @@ native(
 )
 native(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    batch=lambda batch, self, dtype: batch.flat(0).mean(-1, dtype=dtype),
     derivative={"self": lambda grad, self_shape: rl._mean_backward(grad, self_shape, None, False)},
     doc="The mean of all elements; right whenever the mean itself can be represented.",
 )
@@ -50,6 +54,7 @@ native(
 )
 native(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    batch=lambda batch, self, dtype: batch.flat(0).prod(-1, dtype=dtype),
     derivative={"self": lambda grad, self, result: _prod_all_backward(grad, self, result)},
     doc="The product of all elements.",
 )
@@ -112,6 +117,7 @@ for _name, _word in (("amax", "greatest"), ("amin", "least")):
 for _name, _word in (("max", "greatest"), ("min", "least")):
     native(
         f"{_name}(Tensor self) -> Tensor",
+        batch=_batch.flat_form("a" + _name),
         derivative={"self": lambda grad, self, result: _extreme_backward(grad, self, result, None, False)},
         doc=f"The {_word} element; the gradient is shared equally among ties.",
     )
@@ -147,7 +153,7 @@ native(
 )
 
 for _name, _word in (("any", "some element differs"), ("all", "all elements differ")):
-    native(f"{_name}(Tensor self) -> Tensor", doc=f"Whether {_word} from zero.")
+    native(f"{_name}(Tensor self) -> Tensor", batch=_batch.flat_form(_name), doc=f"Whether {_word} from zero.")
     native(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         doc=f"Whether {_word} from zero, along a dimension.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 
 
@@ -16,7 +17,7 @@ def _cumprod_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
     """Sums over the products that contain an element, divided by it; through products without it where it is zero."""
     if self.dim() == 0 or self.numel() == 0:
         return grad
-    if not self.is_complex() and bool((self.detach() != 0).all()):
+    if not self.is_complex() and rl._C._unwrap(self) is None and bool((self.detach() != 0).all()):
         return _reversed_sum(grad * result, dim) / self
     terms = []
     n = self.size(dim)
@@ -59,6 +60,7 @@ native(
 for _name, _word in (("tril", "below"), ("triu", "above")):
     native(
         f"{_name}(Tensor self, int diagonal=0) -> Tensor",
+        batch="plain",
         inplace=True,
         derivative={
             "self": (lambda grad, diagonal: grad.tril(diagonal))
@@ -69,6 +71,7 @@ for _name, _word in (("tril", "below"), ("triu", "above")):
     )
 native(
     "repeat(Tensor self, int[] repeats) -> Tensor",
+    batch=_batch.repeat,
     public="",
     out=False,
     derivative={"self": lambda grad, self_shape, repeats: _repeat_backward(grad, self_shape, repeats)},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from . import _batch
 from ._record import composite, native, rl
 
 # ---------------------------------------------------------------- views
 
 native(
     "alias(Tensor self) -> Tensor",
+    batch="plain",
     view="view",
     public="",
     method=False,
@@ -16,6 +18,7 @@ native(
 )
 native(
     "_basic_index(Tensor self, int[] spec) -> Tensor",
+    batch=_batch.basic_index,
     view="view",
     derivative={"self": lambda grad, self_shape, spec: rl._basic_index_backward(grad, self_shape, spec)},
     doc="The view that the ints, slices, None and ... of an index make; spec holds (code, start, step, length) "
@@ -23,6 +26,7 @@ native(
 )
 native(
     "_basic_index_backward(Tensor grad_output, int[] input_size, int[] spec) -> Tensor",
+    batch=_batch.basic_index_backward,
     derivative={"grad_output": lambda grad, spec: rl._basic_index(grad, spec)},
     doc="Zeros of the input's shape with the gradient at the indexed places.",
 )
@@ -34,6 +38,7 @@ native(
 )
 native(
     "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
+    batch="dims",
     public="",
     derivative={"grad_output": lambda grad, dim, index: grad.select(dim, index)},
     doc="Zeros with the gradient at one position of a dimension.",
@@ -53,6 +58,7 @@ native(
 )
 native(
     "_narrow_backward(Tensor grad_output, int[] input_sizes, int dim, int start) -> Tensor",
+    batch="dims",
     derivative={
         "grad_output": lambda grad, grad_output_shape, dim, start: rl._narrow_like(grad, grad_output_shape, dim, start)
     },
@@ -60,6 +66,7 @@ native(
 )
 native(
     "_narrow_like(Tensor self, int[] size, int dim, int start) -> Tensor",
+    batch="dims",
     view="view",
     derivative={"self": lambda grad, self_shape, dim, start: rl._narrow_backward(grad, self_shape, dim, start)},
     doc="narrow to the length that size has along dim.",
@@ -78,12 +85,14 @@ native(
 )
 native(
     "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> Tensor",
+    batch="dims",
     public="",
     derivative={"grad_output": lambda grad, dim, start, end, step: rl.slice(grad, dim, start, end, step)},
     doc="Zeros with the gradient at the sliced places.",
 )
 native(
     "view(Tensor self, int[] size) -> Tensor",
+    batch=_batch.view,
     view="view",
     public="",
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
@@ -91,6 +100,7 @@ native(
 )
 native(
     "view.dtype(Tensor self, ScalarType dtype) -> Tensor",
+    batch="plain",
     view="view",
     public="",
     implementation="view_as_dtype",
@@ -101,6 +111,7 @@ composite(
 )(lambda self, other: self.view(other.shape))
 native(
     "_reshape_alias(Tensor self, int[] size) -> Tensor",
+    batch=_batch.view,
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
     view="view",
     doc="reshape where a view is possible.",
@@ -119,12 +130,14 @@ composite(
 )(lambda self, other: self.reshape(other.shape))
 native(
     "permute(Tensor self, int[] dims) -> Tensor",
+    batch=_batch.permute,
     view="view",
     derivative={"self": lambda grad, dims: rl._permute_inverse(grad, dims)},
     doc="The dimensions in another order.",
 )
 native(
     "_permute_inverse(Tensor self, int[] dims) -> Tensor",
+    batch=_batch.permute_inverse,
     view="view",
     derivative={"self": lambda grad, dims: grad.permute(dims)},
     doc="Undoes permute(dims).",
@@ -138,12 +151,14 @@ native(
 )
 native(
     "t(Tensor self) -> Tensor",
+    batch=_batch.transpose_matrix,
     view="view",
     derivative={"self": lambda grad: grad.t()},
     doc="The transpose of a matrix; vectors and scalars as they are.",
 )
 native(
     "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor",
+    batch=_batch.expand,
     view="view",
     public="",
     derivative={"self": lambda grad: grad},
@@ -162,6 +177,7 @@ composite(
 )(lambda self, size: self.expand(size))
 native(
     "squeeze(Tensor self) -> Tensor",
+    batch=_batch.squeeze,
     view="view",
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
     doc="Without the dimensions of size 1.",
@@ -199,6 +215,7 @@ native(
 )
 native(
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    batch=_batch.as_strided,
     view="view",
     derivative={
         "self": lambda grad, self_shape, self_strides, self_offset, self_dtype, size, stride, storage_offset: (
@@ -226,6 +243,7 @@ native(
 )
 native(
     "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+    batch="dims",
     public="",
     derivative={"grad_output": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2)},
     doc="Zeros with the gradient on a diagonal.",
@@ -243,11 +261,13 @@ native(
 )
 native(
     "_unfold_backward(Tensor grad_output, int[] input_sizes, int dim, int size, int step) -> Tensor",
+    batch="dims",
     derivative={"grad_output": lambda grad, dim, size, step: grad.unfold(dim, size, step)},
     doc="The windows' gradients summed where they lie.",
 )
 native(
     "view_as_real(Tensor self) -> Tensor",
+    batch="plain",
     view="view",
     method=False,
     derivative={"self": lambda grad: rl.view_as_complex(grad.contiguous())},
@@ -255,6 +275,7 @@ native(
 )
 native(
     "view_as_complex(Tensor self) -> Tensor",
+    batch="plain",
     view="view",
     method=False,
     derivative={"self": lambda grad: rl.view_as_real(grad)},
@@ -338,12 +359,14 @@ def _cat_pieces(grad, shapes, dim):  # type: ignore[no-untyped-def]
 
 native(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    batch="plain",
     out=False,
     derivative={"self": lambda grad: grad},
     doc="A copy.",
 )
 native(
     "contiguous(Tensor self, *, MemoryFormat memory_format=0) -> Tensor",
+    batch="plain",
     options={"composite": True},
     public="",
     out=False,
@@ -351,6 +374,7 @@ native(
 )
 native(
     "to_dtype(Tensor self, ScalarType dtype, bool copy=False, MemoryFormat? memory_format=None) -> Tensor",
+    batch="plain",
     public="",
     method=False,
     out=False,
@@ -359,6 +383,7 @@ native(
 )
 native(
     "copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    batch="pointwise",
     public="",
     writes_self=True,
     derivative={"self": lambda grad: rl.zeros_like(grad), "src": lambda grad: grad},
@@ -366,6 +391,7 @@ native(
 )
 native(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    batch=_batch.cat,
     public="cat concat concatenate",
     method=False,
     derivative={"tensors": lambda grad, tensors_shapes, dim: _cat_pieces(grad, tensors_shapes, dim)},  # type: ignore[no-untyped-call]
@@ -373,12 +399,14 @@ native(
 )
 native(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    batch=_batch.stack,
     method=False,
     derivative={"tensors": lambda grad, dim: grad.unbind(dim)},
     doc="Tensors joined along a new dimension.",
 )
 native(
     "_cat_backward(Tensor grad_output, int[] sizes, int dim) -> Tensor[]",
+    batch=_batch.cat_backward,
     view="multi",
     derivative={"grad_output": lambda grads, sizes, dim: rl.cat(list(grads), dim)},
     doc="The gradient of a join in pieces along the dimension; a size of -1 stands for an empty vector that was "

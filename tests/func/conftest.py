@@ -1,0 +1,8 @@
+"""Shared by the tests of vmap, forward mode and the function transformations."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
