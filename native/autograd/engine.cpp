@@ -31,6 +31,8 @@ struct Capture {
 struct Run {
   uint64_t id = 0;
   Run* outer = nullptr;  // the backward in whose course this one was started
+  bool selective = false;
+  std::vector<Py> at_end;  // callbacks
   std::vector<Slot> slots;
   std::vector<Node*> stack, heap;
   std::vector<Capture> captures;
@@ -73,6 +75,7 @@ struct Run {
     received.clear();
     index.clear();
     if (RL_UNLIKELY(!traces.empty())) traces.clear();
+    if (RL_UNLIKELY(!at_end.empty())) at_end.clear();
   }
 };
 
@@ -500,6 +503,14 @@ void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* nee
 
 uint64_t current_run_id() { return current ? current->id : 0; }
 
+bool current_run_is_selective() { return current && current->selective; }
+
+bool at_end_of_run(PyObject* callable) {
+  if (!current) return false;
+  current->at_end.push_back(Py::share(callable));
+  return true;
+}
+
 bool current_run_reaches(Node* n) {
   const Slot* s = current ? current->find_or_null(n) : nullptr;
   return s && (s->needed || s->captured);
@@ -510,6 +521,7 @@ std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t 
   RunOwner owner;
   Run& run = *owner.run;
   GradGuard mode(options.create_graph);
+  run.selective = inputs != nullptr;
   discover(run, roots, root_count);
   if (inputs) select(run, *inputs, options.accumulate);
   for (size_t i = 0; i < root_count; i++) {
@@ -549,6 +561,10 @@ std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t 
     results.resize(inputs->size());
   }
   if (RL_UNLIKELY(!run.received.empty())) break_cycles(run.received);
+  for (size_t i = 0; i < run.at_end.size(); i++) {  // one may add another
+    Py callback = Py::share(run.at_end[i].get());
+    Py(need(PyObject_CallNoArgs(callback.get())));
+  }
   return results;
 }
 

@@ -21,6 +21,10 @@ std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t 
 // node.
 uint64_t current_run_id();
 bool current_run_reaches(Node* n);
+// Whether the innermost backward only computes some gradients (grad(), or backward with inputs).
+bool current_run_is_selective();
+// Calls a Python function without arguments at the end of the innermost backward; false outside one.
+bool at_end_of_run(PyObject* callable);
 
 // The gradient of a root when the caller gives none: ones. Throws unless the root is a real scalar.
 TensorRef implicit_gradient(Tensor* root);

@@ -462,6 +462,8 @@ PyObject* overloads(PyObject*, PyObject* name) {
 }
 
 PyObject* current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run_id()); }
+PyObject* run_is_selective(PyObject*, PyObject*) { return PyBool_FromLong(current_run_is_selective()); }
+PyObject* at_end(PyObject*, PyObject* callable) { return PyBool_FromLong(at_end_of_run(callable)); }
 PyObject* will_run(PyObject*, PyObject* node) {
   if (!is_node(node)) {
     PyErr_Format(PyExc_TypeError, "_will_run: expected a node, got %s", Py_TYPE(node)->tp_name);
@@ -479,6 +481,8 @@ PyObject* formulas(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"_formulas", formulas, METH_VARARGS, nullptr},
                            {"_current_run", current_run, METH_NOARGS, nullptr},
                            {"_will_run", will_run, METH_O, nullptr},
+                           {"_run_is_selective", run_is_selective, METH_NOARGS, nullptr},
+                           {"_at_end_of_run", at_end, METH_O, nullptr},
                            {"_run_backward", run_backward_function, METH_VARARGS, nullptr},
                            {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
                            {"_overloads", overloads, METH_O, nullptr},

@@ -282,7 +282,12 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
         results[0] = Value::of(args[0].tensor);
       }
     }
-    record_end(node, op, args, results, writes);
+    try {
+      record_end(node, op, args, results, writes);
+    } catch (...) {  // a hook on what is saved
+      release_results(results, op.result_count);
+      throw;
+    }
     if (op.flags & kView)
       for (int i = 0; i < op.result_count; i++) {
         if (results[i].tag == Tag::Tensor)
