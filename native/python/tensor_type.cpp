@@ -64,6 +64,33 @@ PyObject* adjoint_matrix(PyObject* self, void*) {
     return call(ops::adjoint, {Value::of(t)}).take()->object();
   });
 }
+TensorRef part(Tensor* t, int which) {
+  if (!is_complex(t->dtype())) {
+    RL_CHECK(which == 0, Runtime, "imag: expected a tensor of complex dtype, got %s", dtype_name(t->dtype()));
+    return TensorRef::share(t);
+  }
+  TensorRef pairs = call(ops::view_as_real, {Value::of(t)});
+  return call(ops::select, {Value::of(pairs), Value::of(-1), Value::of(which)});
+}
+template <int Which>
+PyObject* get_part(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* { return part(tensor_of(self), Which).take()->object(); });
+}
+template <int Which>
+int set_part(PyObject* self, PyObject* value, void*) {
+  try {
+    RL_CHECK(value, Type, "the parts of a tensor cannot be deleted");
+    TensorRef to = part(tensor_of(self), Which);
+    PyObject* done = is_tensor(value) ? PyObject_CallMethod(to->object(), "copy_", "O", value)
+                                      : PyObject_CallMethod(to->object(), "fill_", "O", value);
+    if (!done) throw PythonError();
+    Py_DECREF(done);
+    return 0;
+  } catch (...) {
+    raise_current();
+    return -1;
+  }
+}
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
@@ -109,6 +136,8 @@ PyGetSetDef tensor_getset[] = {
     {"data", get_data, set_data, "The same memory without autograd's knowledge.", nullptr},
     {"_version", get_version, nullptr, "How many in-place writes its memory has seen.", nullptr},
     {"T", transpose_all, nullptr, "All dimensions reversed.", nullptr},
+    {"real", get_part<0>, set_part<0>, "The real part, a view.", nullptr},
+    {"imag", get_part<1>, set_part<1>, "The imaginary part, a view.", nullptr},
     {"mT", transpose_last, nullptr, "The last two dimensions exchanged.", nullptr},
     {"mH", adjoint_last, nullptr, "The last two dimensions exchanged, and conjugated.", nullptr},
     {"H", adjoint_matrix, nullptr, "The conjugate transpose of a matrix.", nullptr},

@@ -29,6 +29,7 @@ MODULES = (
     "counting",
     "statistics",
     "masked",
+    "parts",
     "autograd_ops",
     "tensor",
 )

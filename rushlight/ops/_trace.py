@@ -194,6 +194,10 @@ class TensorProxy(Proxy):
         return lambda *args, **kwargs: _call(name, (self, *args), kwargs)
 
     @property
+    def real(self) -> Any:
+        return _call("real", (self,), {})
+
+    @property
     def mT(self) -> Any:
         return _call("transpose", (self, -2, -1), {})
 

@@ -161,6 +161,11 @@ def _softmax_second(grad_result: Any, grad: Any, result: Any, dim: Any) -> Any:
     return grad_result * (grad - inner) - grad * outer
 
 
+def _real(grad: Any) -> Any:
+    """Of the gradient of a complex input that was converted to a real dtype."""
+    return grad.real if grad.is_complex() else grad
+
+
 def _softmax_dim(dim: Any, ndim: int) -> int:
     if dim is None:
         return 0 if ndim in (0, 1, 3) else 1
@@ -186,8 +191,10 @@ native(
     "_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
     batch="dims",
     derivative={
-        "grad": lambda grad_result, result, dim, grad_dtype: rl._softmax_backward(grad_result, result, dim, grad_dtype),
-        "result": lambda grad_result, grad, result, dim: _softmax_second(grad_result, grad, result, dim),
+        "grad": lambda grad_result, result, dim, grad_dtype: rl._softmax_backward(
+            _real(grad_result), result, dim, grad_dtype
+        ),
+        "result": lambda grad_result, grad, result, dim: _softmax_second(_real(grad_result), grad, result, dim),
     },
     doc="The gradient of softmax from that of its result.",
 )
@@ -196,10 +203,10 @@ native(
     batch="dims",
     derivative={
         "grad": lambda grad_result, result, dim: (
-            grad_result - (grad_result * result.exp()).sum(_softmax_dim(dim, result.dim()), True)
+            _real(grad_result) - (_real(grad_result) * result.exp()).sum(_softmax_dim(dim, result.dim()), True)
         ),
         "result": lambda grad_result, grad, result, dim: (
-            -grad_result * result.exp() * grad.sum(_softmax_dim(dim, result.dim()), True)
+            -_real(grad_result) * result.exp() * grad.sum(_softmax_dim(dim, result.dim()), True)
         ),
     },
     doc="The gradient of log_softmax from that of its result.",
