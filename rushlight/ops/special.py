@@ -92,6 +92,12 @@ _function(
     types="float",
     aliases="special.psi special.digamma",
 )
+
+
+def _refuse(name: str, argument: str) -> Any:
+    raise NotImplementedError(f"the derivative for '{argument}' of '{name}' is not implemented")
+
+
 elementwise(
     "_polygamma(Scalar order, Tensor self) -> Tensor",
     lambda order, self: polygamma(order, self),
@@ -109,7 +115,10 @@ elementwise(
     compute="float",
     method=False,
     public="special.zeta",
-    derivative={"other": lambda grad, self, other: grad * -self * rl.special_zeta(self + 1, other)},
+    derivative={
+        "self": lambda grad: _refuse("special_zeta", "self"),
+        "other": lambda grad, self, other: grad * -self * rl.special_zeta(self + 1, other),
+    },
     options={"fuse": False},
     doc="Hurwitz' zeta function, the sum of (k + other) ** -self over k >= 0.",
 )
