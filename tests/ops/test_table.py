@@ -132,7 +132,7 @@ def has_derivative(found: Sample, i: int) -> bool:
     results = [r for r in tensors_of(found(*tensors)) if r.requires_grad]
     try:
         for r in results:
-            r.sum().backward()
+            r.sum().backward(retain_graph=True)
     except NotImplementedError:
         return False
     return True
