@@ -8,12 +8,13 @@ are found symbolically and run as ordinary operations, which are differentiable 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from ._derivatives import gradient
 from ._expression import Expression, tensor_function, topological, trace, variable
-from ._record import Operation, elementwise, rl
+from ._record import FINISHED, Operation, elementwise, rl
 
 _FLOATS = frozenset({"float", "complex", "float32", "float64", "complex64", "complex128"})
 
@@ -25,6 +26,7 @@ def fuse_derivatives(table: dict[str, Operation]) -> None:
             for name, formula in list(operation.derivative.items()):
                 if formula is not None:
                     _fuse(operation, name, formula)
+    FINISHED.add(sys._getframe(1).f_globals["__name__"].rpartition(".")[2])
 
 
 def _fuse(operation: Operation, name: str, formula: Callable[..., Any]) -> None:

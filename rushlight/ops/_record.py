@@ -85,6 +85,9 @@ class Operation:
 TABLE: dict[str, Operation] = {}
 """Every record, by full name, in the order of definition."""
 
+FINISHED: set[str] = set()
+"""Modules whose elementwise derivatives have been fused: a record that comes later would be left out."""
+
 
 def parse_schema(schema: str) -> tuple[str, str, list[Argument], list[tuple[str, str]]]:
     """Splits a schema into name, overload, arguments and results.
@@ -143,6 +146,8 @@ def _module_being_read() -> str:
 def _record(kind: str, schema: str, **fields: Any) -> Operation:
     name, overload, arguments, results = parse_schema(schema)
     module = _module_being_read()
+    if kind == "elementwise" and module in FINISHED:
+        raise ValueError(f"{name}: an elementwise record must stand above fuse_derivatives(TABLE), the module's last line")
     if "public" not in fields:
         fields["public"] = () if name.startswith("_") else (name,)
     elif isinstance(fields["public"], str):
