@@ -180,7 +180,7 @@ def signature(name: str, overloads: list[Any], function: bool, indent: str) -> s
             parts.append("*")
             starred = True
         parts.append(parameter(a, function))
-    if function and op.out:
+    if function and op.out and not name.endswith("_"):
         parts += ([] if starred else ["*"]) + ["out: Any = ..."]
     return f"{indent}def {name}({', '.join(parts)}) -> {returns}: ..."
 
