@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "cpu/matmul_blas.h"
 #include "cpu/matmul_integer.h"
+#include "cpu/matmul_small.h"
 #include "cpu/matmul_strided.h"
 #include "rushlight.h"
 #include "rushlight/matmul.h"
@@ -75,6 +76,7 @@ class BatchWalk {
 
 // ---- blocks
 
+constexpr int64_t kSmallProduct = 512;     // multiplications that the kernel for small matrices does sooner
 constexpr int64_t kSmallWork = 4'000'000;  // multiplications: tens of microseconds
 
 struct Blocks {
@@ -305,8 +307,46 @@ struct BlasProduct {
   }
 };
 
+// Whether the kernel for small matrices takes this product: decided by its sizes alone.
+bool is_small(const Product& p) {
+  if (p.m > 64 || p.n > 64 || p.k > 64 || p.copy_a || p.copy_b || p.copy_add) return false;
+  return p.k * ((p.n + 7) & ~int64_t{7}) <= kSmallElements && p.m * p.n * p.k <= kSmallProduct;
+}
+
+template <class C>
+rl_status small_product(const Product& p) {
+  const MatmulSmallTable& table = matmul_small_table();
+  const auto run = std::is_same_v<C, float>       ? table.float32
+                   : std::is_same_v<C, double>    ? table.float64
+                   : std::is_same_v<C, complex64> ? table.complex64
+                                                  : table.complex128;
+  const Matrix &a = p.of[kA], &b = p.of[kB], &add = p.of[kAdd], &out = p.of[kOut];
+  SmallProduct one{p.m,        p.n,        p.k,        a.data,    b.data,   add.data,   out.data,
+                   a.row,      a.column,   b.row,      b.column,  add.row,  add.column, out.row,
+                   out.column, p.alpha.re, p.alpha.im, p.beta.re, p.beta.im};
+  if (!p.batch) {
+    run(one);
+    return RL_OK;
+  }
+  parallel_for(p.count(), std::max<int64_t>(1, 500'000 / (p.m * p.n * p.k + 100)), [&](int64_t begin, int64_t end) {
+    BatchWalk walk(p.batch, begin);
+    SmallProduct next = one;
+    for (int64_t i = begin; i < end; ++i, walk.next()) {
+      next.a = static_cast<const C*>(a.data) + walk.offset(kA);
+      next.b = static_cast<const C*>(b.data) + walk.offset(kB);
+      next.out = static_cast<C*>(out.data) + walk.offset(kOut);
+      if (add.data) next.add = static_cast<const C*>(add.data) + walk.offset(kAdd);
+      run(next);
+    }
+  });
+  return RL_OK;
+}
+
 template <class C, class S>
 rl_status blas_product(Product& p) {
+  if constexpr (std::is_same_v<C, S>) {
+    if (is_small(p)) return small_product<C>(p);
+  }
   BlasProduct<C, S> run;
   run.blas = blas();
   if (!run.blas) return RL_RUNTIME_ERROR;
