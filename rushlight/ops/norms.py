@@ -540,8 +540,14 @@ def linalg_vander(x: Any, N: Any) -> Any:
     n = x.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError(f"linalg.vander: N; expected a number greater than 1, got {n}")
-    powers = x.unsqueeze(-1).expand((*x.shape, n - 1)).cumprod(-1)
-    return rl.cat([rl.ones_like(powers.narrow(-1, 0, 1)), powers.to(powers.dtype)], -1)
+    # The first power is x itself: with it taken out of the product, its second derivative is none, not a zero.
+    column = x.unsqueeze(-1)
+    if not (x.is_floating_point() or x.is_complex()):
+        column = column.to(rl.int64)
+    ones = rl.ones_like(column)
+    if n == 2:
+        return rl.cat([ones, column], -1)
+    return rl.cat([ones, column, column.expand((*x.shape, n - 1)).cumprod(-1).narrow(-1, 1, n - 2)], -1)
 
 
 def _product(sizes: Any) -> int:
