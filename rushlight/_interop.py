@@ -33,7 +33,7 @@ class _Interface:
             "typestr": typestr,
             "shape": tuple(tensor.shape),
             "strides": tuple(s * size for s in tensor.stride()),
-            "data": (tensor.data_ptr(), not _C._is_writable(tensor)),
+            "data": _C._lend(tensor),
         }
 
 

@@ -116,12 +116,7 @@ def _default_torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwa
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-    if getattr(func, "__name__", "") in _PLAIN_RESULTS:
-        return result
     return _convert(result, cls)
-
-
-_PLAIN_RESULTS = frozenset("grad_fn grad item tolist numpy size stride dim numel".split())
 
 
 class TorchFunctionMode:
@@ -185,3 +180,55 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[A
         return wrapped
 
     return decorate
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing: every operation runs as it is."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """The functions and methods that overrides see, by the namespace they are in."""
+    import rushlight
+
+    spaces = (rushlight, rushlight.nn.functional, rushlight.linalg, rushlight.special, Tensor)
+    kinds = (_C.Operation, type(vars(Tensor)["add"]))
+    found: dict[Any, list[Any]] = {}
+    for space in spaces:
+        members = (getattr(space, name, None) for name in sorted(dir(space)))
+        found[space] = [m for m in members if isinstance(m, kinds)]
+    return found
+
+
+def get_ignored_functions() -> set[Any]:
+    """Functions of the package that overrides do not see, since they take no tensor or ask about one."""
+    import rushlight
+
+    return {
+        value
+        for name in dir(rushlight)
+        if not name.startswith("_")
+        and callable(value := getattr(rushlight, name, None))
+        and not isinstance(value, (type, _C.Operation))
+    }
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results keep their class when a subclass of Tensor calls them: the gradient's attribute."""
+    return {vars(Tensor)["grad"].__get__}
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether a function is a method of Tensor, or reads an attribute of one."""
+    return any(func is v or func == getattr(v, "__get__", None) for v in vars(Tensor).values())
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """The full name of an overridable function, such as 'rushlight.add'; None for others."""
+    for space, functions in get_overridable_functions().items():
+        if any(f is g for g in functions):
+            base = "rushlight.Tensor" if space is Tensor else space.__name__
+            return f"{base}.{f.__name__}"
+    return None

@@ -139,6 +139,9 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
             run = "run_python"
         else:
             run = f"op_{op.implementation or op.symbol}"
+            if "dtype" in op.options:
+                lines.append(f"constexpr DType family_{op.symbol} = RL_{op.options['dtype'].upper()};")
+                family = f"&family_{op.symbol}"
         positional = sum(not a.keyword_only for a in op.arguments)
         tensors = sum(1 << i for i, a in enumerate(op.arguments) if a.type.startswith("Tensor"))
         wanted = derivative_inputs(op)
@@ -181,9 +184,11 @@ def elementwise_row(op: Any) -> str:
     operands = [op.arguments[i].type != "Scalar" or op.arguments[i].name == "alpha" for i in inputs]
     rounded = 0 if op.name.startswith("_") else sum(1 << k for k, is_operand in enumerate(operands) if is_operand)
     wide = sum(1 << k for k, name in enumerate(names) if name in op.options.get("wide", ()))
+    factors = op.options.get("weights", "").split()
+    weights = sum(1 << k for k, name in enumerate(names) if name in factors)
     return (
         f"constexpr ElementwiseFamily family_{op.symbol} = {{RL_EW_{op.symbol}, {type_mask(op.options['types'])}u, "
-        f"{compute}, {result}, {len(inputs)}, {{{padded}}}, {default}, {fewer}, {rounded}, {wide}}};"
+        f"{compute}, {result}, {len(inputs)}, {{{padded}}}, {default}, {fewer}, {rounded}, {wide}, {weights}}};"
     )
 
 
@@ -219,6 +224,9 @@ def write_groups(ops: list[Any]) -> list[str]:
                 methods[name, False] = position[op.name]
                 if op.inplace:
                     methods[name + "_", True] = position[op.name]
+                continue
+            if op.inplace and name.endswith("_"):  # only the twin
+                functions[namespace, name, True] = position[op.name]
                 continue
             functions[namespace, name, False] = position[op.name]
             if op.inplace:

@@ -214,7 +214,7 @@ std::string writer_text(const Tensor* t, uint32_t version) {
   for (size_t back = 1; back <= kWrites && back <= write_count; back++) {
     const Write& w = writes[(write_count - back) % kWrites];
     if (w.storage != t->storage || w.version != version) continue;
-    std::string file, function, name = w.op->name;
+    std::string file, function, name = w.op->title();
     int line = 0;
     if (!resolve(w.code, w.instruction, file, line, function)) return "";
     if (name.back() != '_') name += "_";

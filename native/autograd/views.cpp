@@ -10,7 +10,7 @@ Geometry geometry_of(const Tensor* t) {
 }
 
 std::string inplace_name(const Op& op) {
-  std::string name = op.name;
+  std::string name = op.title();
   return name.back() == '_' ? name : name + "_";
 }
 

@@ -209,8 +209,27 @@ RL_INLINE int64_t dtype_size(int dtype) {
   return int64_t{1} << ((0x433211321000ull >> (4 * dtype)) & 15u);
 }
 
+// A float beyond an integer's range becomes the range's end, NaN becomes 0.
+template <class I, class F>
+RL_INLINE I float_to_integer(F value) {
+  if constexpr (std::is_unsigned_v<I> && sizeof(I) < sizeof(int32_t)) {
+    const int32_t wide = float_to_integer<int32_t>(value);
+    constexpr int32_t high = static_cast<I>(~I(0));
+    return static_cast<I>(wide < 0 ? 0 : wide > high ? high : wide);
+  } else {
+    static_assert(std::is_signed_v<I>);
+    // The bounds are powers of two, so exact in any float; the upper one is the first value too large.
+    constexpr F upper = static_cast<F>(uint64_t{1} << (8 * sizeof(I) - 1));
+    constexpr I low = static_cast<I>(uint64_t{1} << (8 * sizeof(I) - 1));
+    constexpr I high = static_cast<I>(~low);
+    const bool inside = value >= -upper && value < upper;
+    const I whole = static_cast<I>(inside ? value : F(0));
+    return value >= upper ? high : value < -upper ? low : whole;
+  }
+}
+
 // ---- conversion of one element: to bool is "differs from zero" (NaN does), complex to real drops the imaginary part,
-// float to integer truncates.
+// float to integer truncates and saturates.
 template <class To, class From>
 RL_INLINE To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
@@ -231,8 +250,8 @@ RL_INLINE To convert(From value) {
     return To(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != 0;
-  } else if constexpr (std::is_same_v<To, uint8_t> && std::is_floating_point_v<From>) {
-    return static_cast<uint8_t>(static_cast<int64_t>(value));  // negative numbers wrap instead of being undefined
+  } else if constexpr (dtype_of<To> >= 0 && std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    return float_to_integer<To>(value);
   } else {
     return static_cast<To>(value);
   }

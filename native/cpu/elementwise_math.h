@@ -130,12 +130,22 @@ RL_INLINE T abs(T a) {
   }
 }
 
+// The bits of a quiet NaN where x is NaN. ORed into a result they make it NaN without a branch: a chain of conditions
+// on the same values becomes a tangle of masks.
+RL_INLINE uint32_t nan_bits(float x) { return -static_cast<uint32_t>(x != x) & 0x7fc00000u; }
+RL_INLINE uint64_t nan_bits(double x) { return -static_cast<uint64_t>(x != x) & 0x7ff8000000000000u; }
+
 template <Real T>
 RL_INLINE T sign(T a) {
   if constexpr (std::is_same_v<T, bool>) {
     return a;
   } else {
-    return static_cast<T>((a > T(0)) - (a < T(0)));
+    const T result = static_cast<T>((a > T(0)) - (a < T(0)));
+    if constexpr (Float<T>) {
+      return m::from_bits(m::bits_of(result) | nan_bits(a));
+    } else {
+      return result;
+    }
   }
 }
 template <Real T>
@@ -175,11 +185,6 @@ RL_INLINE bool isnan(T x) {
     return false;
   }
 }
-// The bits of a quiet NaN where x is NaN. ORed into a result they make it NaN without a branch: a chain of conditions
-// on the same values becomes a tangle of masks.
-RL_INLINE uint32_t nan_bits(float x) { return -static_cast<uint32_t>(x != x) & 0x7fc00000u; }
-RL_INLINE uint64_t nan_bits(double x) { return -static_cast<uint64_t>(x != x) & 0x7ff8000000000000u; }
-
 // NaN wins.
 template <Real T>
 RL_INLINE T maximum(T a, T b) {

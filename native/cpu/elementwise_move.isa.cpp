@@ -7,30 +7,6 @@
 namespace rl {
 namespace {
 
-template <class I, class F>
-RL_INLINE I float_to_integer(F value) {
-  // The bounds are powers of two, so exact in any float; the upper one is the first value too large.
-  constexpr F upper = static_cast<F>(uint64_t{1} << (8 * sizeof(I) - 1));
-  constexpr I low = static_cast<I>(uint64_t{1} << (8 * sizeof(I) - 1));
-  constexpr I high = static_cast<I>(~low);
-  const bool inside = value >= -upper && value < upper;
-  const I whole = static_cast<I>(inside ? value : F(0));
-  return value >= upper ? high : value < -upper ? low : whole;
-}
-
-template <class To, class From>
-RL_INLINE To convert_element(From value) {
-  if constexpr (is_complex_v<From> && !is_complex_v<To> && !std::is_same_v<To, bool>) {
-    return convert_element<To>(value.re);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint8_t>) {
-    return static_cast<uint8_t>(float_to_integer<int64_t>(value));  // negative numbers wrap, as in NumPy and PyTorch
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
-    return float_to_integer<To>(value);
-  } else {
-    return convert<To>(value);
-  }
-}
-
 template <class To, class From>
 void convert_run(void* to, const void* from, int64_t n) {
   if constexpr (std::is_same_v<To, From> || (sizeof(To) == 1 && sizeof(From) == 1 && !std::is_same_v<To, bool>)) {
@@ -51,7 +27,7 @@ void convert_run(void* to, const void* from, int64_t n) {
     To* const target = static_cast<To*>(to);
     const From* const source = static_cast<const From*>(from);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) target[i] = convert_element<To>(source[i]);
+    for (int64_t i = 0; i < n; ++i) target[i] = convert<To>(source[i]);
   }
 }
 

@@ -15,7 +15,9 @@ const NamedConstant dtype_names[] = {{"bool", nullptr},     {"uint8", nullptr}, 
                                      {"int16", "short"},    {"int32", "int"},        {"int64", "long"},
                                      {"float16", "half"},   {"bfloat16", nullptr},   {"float32", "float"},
                                      {"float64", "double"}, {"complex64", "cfloat"}, {"complex128", "cdouble"}};
-const char* const layout_names[] = {"strided"};
+// Tensors are strided; the other layouts are there to be compared with.
+const char* const layout_names[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
+                                    "sparse_bsr", "sparse_bsc", "jagged",     "_mkldnn"};
 const char* const format_names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 int value_of(PyObject* self) { return reinterpret_cast<ConstantObject*>(self)->value; }
@@ -41,7 +43,13 @@ PyObject* dtype_to_complex(PyObject* s, PyObject*) {
   if (is_complex(d)) return dtype_object(d);
   return dtype_object(d == RL_FLOAT64 ? RL_COMPLEX128 : RL_COMPLEX64);
 }
+PyObject* dtype_abbr(PyObject* self, void*) {
+  static const char* const names[] = {"b8",  "u8",   "i8",  "i16", "i32", "i64",
+                                      "f16", "bf16", "f32", "f64", "c64", "c128"};
+  return PyUnicode_FromString(names[dtype_of(self)]);
+}
 PyGetSetDef dtype_getset[] = {
+    {"abbr", dtype_abbr, nullptr, "A short name, such as f32.", nullptr},
     {"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"is_floating_point", dtype_is_float, nullptr, "True for the real floating point types.", nullptr},
     {"is_complex", dtype_is_complex, nullptr, "True for the complex types.", nullptr},
@@ -345,7 +353,7 @@ bool constants_init(PyObject* module) {
                                                          {"Size", SizeType}};
   for (auto [name, type] : types)
     if (PyModule_AddObject(module, name, Py_NewRef(reinterpret_cast<PyObject*>(type))) < 0) return false;
-  return add_constants(module, &LayoutType, layout_names, 1) &&
+  return add_constants(module, &LayoutType, layout_names, 8) &&
          add_constants(module, &MemoryFormatType, format_names, 4);
 }
 

@@ -301,29 +301,25 @@ struct Builder {
   void put(PyObject* o, const Value& v) {
     switch (target) {
       case RL_FLOAT32:
+        if (RL_UNLIKELY(v.tag == Tag::Complex)) goto general;
         *reinterpret_cast<float*>(at) = static_cast<float>(v.as_double());
         break;
       case RL_FLOAT64:
+        if (RL_UNLIKELY(v.tag == Tag::Complex)) goto general;
         *reinterpret_cast<double*>(at) = v.as_double();
         break;
       case RL_INT64:
-        RL_CHECK(v.tag != Tag::Complex, Runtime, "value cannot be converted to type int64 without overflow");
-        if (v.tag == Tag::Double) goto general;
+        if (v.tag == Tag::Double || v.tag == Tag::Complex) goto general;
         *reinterpret_cast<int64_t*>(at) = v.as_int();
         break;
       default:
       general:
         {
-          if (is_integral(target)) {
-            static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
-            static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854774784.0};
-            double x = v.as_double();
-            RL_CHECK(v.tag != Tag::Complex && x >= low[target] && x <= high[target], Runtime,
-                     "value cannot be converted to type %s without overflow: %s", dtype_name(target),
-                     text_of(o).c_str());
-          }
-          RL_CHECK(v.tag != Tag::Complex || is_complex(target) || target == RL_BOOL, Runtime,
-                   "value cannot be converted to type %s without overflow: %s", dtype_name(target), text_of(o).c_str());
+          RL_CHECK(v.tag != Tag::Complex || is_complex(target) || target == RL_BOOL, Type,
+                   "tensor(): a complex number has no value of type %s: %s", dtype_name(target), text_of(o).c_str());
+          RL_CHECK(!is_integral(target) || fits(v, target), Runtime,
+                   "tensor(): value cannot be converted to type %s without overflow: %s", dtype_name(target),
+                   text_of(o).c_str());
           ScalarTensor s(v);
           rl_tensor to = {at, nullptr, nullptr, 0, static_cast<uint8_t>(target), 0, {0, 0}};
           check(rl_copy(&s.desc, &to));
@@ -706,8 +702,26 @@ PyObject* py_from_storage(PyObject*, PyObject* args) {
     return over_checked(s, dtype_of(dtype), offset, size, stride).take()->object();
   });
 }
-PyObject* py_is_writable(PyObject*, PyObject* o) {
-  return PyBool_FromLong(is_tensor(o) && !tensor_of(o)->storage->read_only);
+PyObject* py_set_flush_denormal(PyObject*, PyObject* on) {
+#if defined(__SSE__)
+  constexpr unsigned kFlush = 0x8040;  // results and operands
+  unsigned control = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(on == Py_True ? control | kFlush : control & ~kFlush);
+  Py_RETURN_TRUE;
+#else
+  (void)on;
+  Py_RETURN_FALSE;
+#endif
+}
+// _lend(tensor) -> (address, read-only): for an array of another library, whose address must stay right
+PyObject* py_lend(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    RL_CHECK(is_tensor(o), Type, "_lend: expected Tensor, got %s", Py_TYPE(o)->tp_name);
+    Tensor* t = tensor_of(o);
+    t->storage->resizable = false;
+    return Py_BuildValue("KO", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(t->data())),
+                         t->storage->read_only ? Py_True : Py_False);
+  });
 }
 PyObject* py_swap_default_device(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
@@ -746,7 +760,8 @@ PyObject* py_empty(PyObject*, PyObject* args) {
 PyMethodDef data_methods[] = {
     {"_become", py_become, METH_VARARGS, nullptr},
     {"_from_storage", py_from_storage, METH_VARARGS, nullptr},
-    {"_is_writable", py_is_writable, METH_O, nullptr},
+    {"_set_flush_denormal", py_set_flush_denormal, METH_O, nullptr},
+    {"_lend", py_lend, METH_O, nullptr},
     {"_swap_default_device", py_swap_default_device, METH_O, nullptr},
     {"_get_default_device", py_get_default_device, METH_NOARGS, nullptr},
     {"_empty", py_empty, METH_VARARGS, nullptr},

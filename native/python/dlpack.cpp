@@ -124,6 +124,7 @@ PyObject* py_to_dlpack(PyObject*, PyObject* args) {
       t = fresh;
       flags = kIsCopied;
     }
+    t->storage->resizable = false;  // the consumer keeps its address
     return versioned ? export_capsule<Versioned>(t.get(), flags) : export_capsule<Plain>(t.get(), flags);
   });
 }

@@ -27,7 +27,7 @@ PyTypeObject* return_type(const Op& op) {
   auto* fields = new PyStructSequence_Field[static_cast<size_t>(op.result_count) + 1];
   for (int i = 0; i < op.result_count; i++) fields[i] = {op.result_names[i], nullptr};
   fields[op.result_count] = {nullptr, nullptr};
-  auto* name = new std::string(std::string("rushlight.return_types.") + op.name);
+  auto* name = new std::string(std::string("rushlight.return_types.") + op.title());
   PyStructSequence_Desc desc = {name->c_str(), nullptr, fields, op.result_count};
   type = PyStructSequence_NewType(&desc);
   if (!type) throw PythonError();
@@ -45,6 +45,7 @@ PyObject* value_to_python(const Value& v) {
     case Tag::Int:
       return PyLong_FromLongLong(v.integer);
     case Tag::Double:
+    case Tag::BigInt:
       return PyFloat_FromDouble(v.real);
     case Tag::Bool:
       return PyBool_FromLong(v.integer != 0);
@@ -146,7 +147,7 @@ void run_python(Call& call) {
   }
   if (!PyTuple_Check(result) || PyTuple_GET_SIZE(result) != op.result_count) {
     Py_DECREF(result);
-    throw_error(ErrorKind::Runtime, "%s: the body must return %d results", op.name, op.result_count);
+    throw_error(ErrorKind::Runtime, "%s: the body must return %d results", op.title(), op.result_count);
   }
   for (int i = 0; i < op.result_count; i++) {
     PyObject* item = PyTuple_GET_ITEM(result, i);
@@ -192,16 +193,19 @@ PyObject* call_override(PyObject* callable, PyObject* self, PyObject* const* arg
 namespace {
 
 [[gnu::noinline]] PyObject* no_match(const OpGroup& group, bool inplace, const std::string& problem) {
-  std::string name = std::string(group.name) + (inplace ? "_" : "");
+  std::string name = std::string(op_table[group.members[0]].title()) + (inplace ? "_" : "");
+  auto schema = [&](int i) {
+    const Op& op = op_table[group.members[i]];
+    return op.schema + (op.title() - op.name);  // the schema begins with the name
+  };
   if (group.count == 1) {
-    PyErr_Format(PyExc_TypeError, "%s(): %s; expected %s", name.c_str(), problem.c_str(),
-                 op_table[group.members[0]].schema);
+    PyErr_Format(PyExc_TypeError, "%s(): %s; expected %s", name.c_str(), problem.c_str(), schema(0));
     return nullptr;
   }
   std::string text = name + "(): the arguments fit none of its signatures:";
   for (int i = 0; i < group.count; i++) {
     text += "\n  * ";
-    text += op_table[group.members[i]].schema;
+    text += schema(i);
   }
   text += "\n  the last was refused because: " + problem;
   PyErr_SetString(PyExc_TypeError, text.c_str());
@@ -212,7 +216,7 @@ inline PyObject* run_parsed(const Op& op, Frame& f, bool inplace) {
   Value results[kMaxResults];
   if (RL_UNLIKELY(inplace)) {
     Tensor* self = f.values[0].is_tensor() ? f.values[0].tensor : nullptr;
-    RL_CHECK(self, Type, "%s_(): the first argument must be a tensor", op.name);
+    RL_CHECK(self, Type, "%s_(): the first argument must be a tensor", op.title());
     Tensor* out[kMaxResults] = {self};
     run_op(op, f.values, results, out, true);
   } else {
@@ -397,7 +401,22 @@ PyObject* py_private_operation(PyObject*, PyObject* name) {
   return nullptr;
 }
 
-PyMethodDef module_methods[] = {{"operations", py_operations, METH_O, nullptr},
+// _return_type(name) -> the named tuple type of an operation's results
+PyObject* py_return_type(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
+  const OpGroup* group = find_group(text);
+  for (int i = 0; group && i < group->count; i++) {
+    const Op& op = op_table[group->members[i]];
+    if (op.flags & kNamedResult)
+      return guarded([&]() { return Py_NewRef(reinterpret_cast<PyObject*>(return_type(op))); });
+  }
+  PyErr_Format(PyExc_AttributeError, "module 'rushlight.return_types' has no attribute '%s'", text);
+  return nullptr;
+}
+
+PyMethodDef module_methods[] = {{"_return_type", py_return_type, METH_O, nullptr},
+                                {"operations", py_operations, METH_O, nullptr},
                                 {"private_operation", py_private_operation, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 

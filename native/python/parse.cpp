@@ -111,7 +111,7 @@ bool int_from(PyObject* o, int64_t& v) {
   return true;
 }
 
-bool scalar_from(PyObject* o, Value& v) {
+bool scalar_from(PyObject* o, Value& v, const Op* op) {
   if (PyFloat_Check(o)) {
     v = Value::of(PyFloat_AS_DOUBLE(o));
     return true;
@@ -123,8 +123,14 @@ bool scalar_from(PyObject* o, Value& v) {
   if (PyLong_Check(o)) {
     int overflow;
     int64_t i = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (RL_UNLIKELY(overflow)) overflow_error();
     v = Value::of(i);
+    if (RL_UNLIKELY(overflow)) {
+      if (!op || !compares(*op)) overflow_error();
+      double x = PyLong_AsDouble(o);
+      if (PyErr_Occurred()) PyErr_Clear(), x = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
+      v = Value::of(x);
+      v.tag = Tag::BigInt;
+    }
     return true;
   }
   if (PyComplex_Check(o)) {
@@ -141,10 +147,11 @@ bool scalar_from(PyObject* o, Value& v) {
     return true;
   }
   if (PyIndex_Check(o)) {
-    int64_t i;
-    if (!int_from(o, i)) return false;
-    v = Value::of(i);
-    return true;
+    PyObject* index = PyNumber_Index(o);
+    if (!index) throw PythonError();
+    bool ok = scalar_from(index, v, op);
+    Py_DECREF(index);
+    return ok;
   }
   if (!std::strncmp(name, "complex", 7) || !std::strncmp(name, "clongdouble", 11)) {
     Py_complex c = PyComplex_AsCComplex(o);
@@ -235,7 +242,7 @@ bool tensor_list(PyObject* o, bool none_allowed, Frame& f, Value& v) {
   return true;
 }
 
-inline bool convert(const Argument& a, PyObject* o, Frame& f, Value& v) {
+inline bool convert(const Op& op, const Argument& a, PyObject* o, Frame& f, Value& v) {
   if (RL_LIKELY(a.kind <= Kind::TensorOrScalar)) {
     int kind = classify(o);
     if (RL_UNLIKELY(kind & kHasOverride)) f.override_seen = true;
@@ -252,7 +259,7 @@ inline bool convert(const Argument& a, PyObject* o, Frame& f, Value& v) {
       v = Value::none();
       return a.optional;
     }
-    return a.kind == Kind::TensorOrScalar && scalar_from(o, v);
+    return a.kind == Kind::TensorOrScalar && scalar_from(o, v, &op);
   }
   if (o == Py_None) {
     v = Value::none();
@@ -321,6 +328,8 @@ inline bool convert(const Argument& a, PyObject* o, Frame& f, Value& v) {
     case Kind::Layout:
       if (Py_TYPE(o) != &LayoutType) return false;
       v = Value::of(static_cast<int64_t>(reinterpret_cast<ConstantObject*>(o)->value));
+      RL_CHECK(v.integer == 0, Runtime, "%s: layout; expected rushlight.strided, the only one there is, got another",
+               op.title());
       return true;
     case Kind::MemoryFormat:
       if (Py_TYPE(o) != &MemoryFormatType) return false;
@@ -459,7 +468,7 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
   uint32_t seen = 0;
   int at = 0;
   if (self) {
-    if (RL_UNLIKELY(!convert(op.arguments[0], self, f, f.values[0]))) return wrong_type(op, 0, self, problem);
+    if (RL_UNLIKELY(!convert(op, op.arguments[0], self, f, f.values[0]))) return wrong_type(op, 0, self, problem);
     seen = 1;
     at = 1;
   }
@@ -502,7 +511,8 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
     }
   }
   for (Py_ssize_t i = 0; i < positional; i++, at++)
-    if (RL_UNLIKELY(!convert(op.arguments[at], args[i], f, f.values[at]))) return wrong_type(op, at, args[i], problem);
+    if (RL_UNLIKELY(!convert(op, op.arguments[at], args[i], f, f.values[at])))
+      return wrong_type(op, at, args[i], problem);
   seen |= (at >= 32 ? ~0u : (1u << at) - 1);
 
   if (RL_UNLIKELY(names != nullptr)) {
@@ -522,7 +532,7 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
         if (problem) *problem = std::string("got multiple values for argument '") + PyUnicode_AsUTF8(name) + "'";
         return false;
       }
-      if (!convert(op.arguments[i], args[count + j], f, f.values[i]))
+      if (!convert(op, op.arguments[i], args[count + j], f, f.values[i]))
         return wrong_type(op, i, args[count + j], problem);
       seen |= 1u << i;
     }

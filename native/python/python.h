@@ -98,7 +98,8 @@ struct Frame {
 };
 
 // Converts a Python number. False (without an exception) when it is none.
-bool scalar_from(PyObject* o, Value& v);
+// `op`: the operation that wants it; a comparison takes integers of any size.
+bool scalar_from(PyObject* o, Value& v, const Op* op = nullptr);
 bool int_from(PyObject* o, int64_t& v);
 
 // Converts the arguments by one schema. False with `problem` (a message) when they do not fit.

@@ -46,6 +46,14 @@ PyObject* storage_make(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(keys), &size, &device)) return nullptr;
   return guarded([&]() -> PyObject* {
     int64_t n = 0;
+    if (size && PySequence_Check(size)) {  // the bytes themselves
+      PyObject* bytes = PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyByteArray_Type), size);
+      if (!bytes) throw PythonError();
+      Storage* s = storage_new(static_cast<size_t>(PyByteArray_GET_SIZE(bytes)));
+      std::memcpy(s->data, PyByteArray_AS_STRING(bytes), s->nbytes);
+      Py_DECREF(bytes);
+      return wrap(s);
+    }
     if (size) RL_CHECK(int_from(size, n), Type, "UntypedStorage(): size must be int, not %s", Py_TYPE(size)->tp_name);
     RL_CHECK(n >= 0, Runtime, "UntypedStorage(): size must not be negative, got %lld", static_cast<long long>(n));
     return wrap(storage_new(static_cast<size_t>(n), device == Py_None ? Device::CPU : device_from_object(device)));
@@ -93,7 +101,13 @@ PyObject* py_resize(PyObject* self, PyObject* size) {
   });
 }
 PyObject* py_resizable(PyObject* self, PyObject*) { return PyBool_FromLong(storage_of(self)->resizable); }
-PyObject* py_is_shared(PyObject* self, PyObject*) { return PyBool_FromLong(storage_of(self)->shared_memory); }
+PyObject* py_is_shared(PyObject* self, PyObject*) { return PyBool_FromLong(storage_is_shared(storage_of(self))); }
+PyObject* py_share(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    storage_share(storage_of(self));
+    return Py_NewRef(self);
+  });
+}
 PyObject* py_clone(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     Storage* s = storage_of(self);
@@ -122,6 +136,22 @@ PyObject* py_fill(PyObject* self, PyObject* value) {
     return Py_NewRef(self);
   });
 }
+// What is not about speed is Python: rushlight/storage.py puts its methods on the type when one is first asked for.
+PyObject* attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  static bool extended = false;
+  if (found || extended || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyObject *kind, *value, *trace;
+  PyErr_Fetch(&kind, &value, &trace);
+  extended = true;
+  PyObject* module = PyImport_ImportModule("rushlight.storage");
+  Py_XDECREF(kind);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  if (!module) return nullptr;
+  Py_DECREF(module);
+  return PyObject_GenericGetAttr(self, name);
+}
 PyObject* get_device(PyObject* self, void*) { return device_object(static_cast<Device>(storage_of(self)->device)); }
 Py_ssize_t length(PyObject* self) { return static_cast<Py_ssize_t>(storage_of(self)->nbytes); }
 PyObject* item(PyObject* self, Py_ssize_t i) {
@@ -148,6 +178,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "UntypedStorage: memory of a meta tensor cannot be read");
     return -1;
   }
+  s->resizable = false;  // the consumer keeps its address
   return PyBuffer_FillInfo(view, self, s->data, static_cast<Py_ssize_t>(s->nbytes), s->read_only, flags);
 }
 
@@ -158,6 +189,7 @@ PyMethodDef methods[] = {
     {"resize_", py_resize, METH_O, "Changes the size; what fits is kept."},
     {"resizable", py_resizable, METH_NOARGS, "Whether resize_ works."},
     {"is_shared", py_is_shared, METH_NOARGS, "Whether it lies in memory shared between processes."},
+    {"share_memory_", py_share, METH_NOARGS, "Moves into memory shared with processes forked from now on."},
     {"clone", py_clone, METH_NOARGS, "A copy."},
     {"copy_", py_copy, METH_O, "Takes the bytes of another storage of the same size."},
     {"fill_", py_fill, METH_O, "Sets every byte."},
@@ -173,6 +205,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(storage_make)},
                        {Py_tp_methods, methods},
                        {Py_tp_getset, getset},
                        {Py_tp_members, members},
+                       {Py_tp_getattro, reinterpret_cast<void*>(attribute)},
                        {Py_sq_length, reinterpret_cast<void*>(length)},
                        {Py_sq_item, reinterpret_cast<void*>(item)},
                        {Py_tp_repr, reinterpret_cast<void*>(representation)},

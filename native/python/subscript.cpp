@@ -317,6 +317,8 @@ int tensor_assign(PyObject* object, PyObject* index, PyObject* value) {
     TensorRef view = whole ? TensorRef::share(self) : basic_view(self, p);
     if (!source.is_tensor()) {
       made = empty(self->dtype(), 0, nullptr, self->device());
+      check_fits("index_put_", source,
+                 itemsize(self->dtype()) == 2 && is_float(self->dtype()) ? RL_FLOAT32 : self->dtype());
       ScalarTensor number(source);
       if (!made->is_meta()) check(rl_copy(&number.desc, &made->desc));
       source = Value::of(made);

@@ -35,6 +35,8 @@ PyObject* get_layout(PyObject*, void*) {
   return Py_XNewRef(strided);
 }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
+PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
+PyObject* get_priority(PyObject*, void*) { return PyLong_FromLong(1000); }
 PyObject* get_is_cpu(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->device() == Device::CPU); }
 PyObject* get_is_meta(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self)->device() == Device::Meta); }
 
@@ -151,6 +153,16 @@ PyGetSetDef tensor_getset[] = {
     {"is_mps", get_false, nullptr, "False.", nullptr},
     {"is_xpu", get_false, nullptr, "False.", nullptr},
     {"is_nested", get_false, nullptr, "False.", nullptr},
+    {"is_xla", get_false, nullptr, "False.", nullptr},
+    {"is_ipu", get_false, nullptr, "False.", nullptr},
+    {"is_maia", get_false, nullptr, "False.", nullptr},
+    {"is_mtia", get_false, nullptr, "False.", nullptr},
+    {"is_vulkan", get_false, nullptr, "False.", nullptr},
+    {"volatile", get_false, nullptr, "False: no_grad does what it did.", nullptr},
+    {"name", get_none, nullptr, "None: tensors have no names.", nullptr},
+    {"grad_dtype", get_dtype, nullptr, "The dtype that gradients have.", nullptr},
+    {"__array_priority__", get_priority, nullptr, "NumPy's arrays leave operators with a tensor to the tensor.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // ---------------------------------------------------------------- plain methods
@@ -223,6 +235,9 @@ PyObject* py_is_floating_point(PyObject* self, PyObject*) {
 PyObject* py_is_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self)->dtype())); }
 PyObject* py_is_signed(PyObject* self, PyObject*) { return PyBool_FromLong(is_signed(tensor_of(self)->dtype())); }
 PyObject* py_is_inference(PyObject* self, PyObject*) { return PyBool_FromLong(tensor_of(self)->inference); }
+PyObject* py_is_shared(PyObject* self, PyObject*) {
+  return PyBool_FromLong(storage_is_shared(tensor_of(self)->storage));
+}
 PyObject* py_false_method(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 PyObject* py_self_method(PyObject* self, PyObject*) { return Py_NewRef(self); }
 PyObject* py_is_set_to(PyObject* self, PyObject* other) {
@@ -300,7 +315,7 @@ PyMethodDef tensor_methods[] = {
     {"is_neg", py_false_method, METH_NOARGS, "False: negation is never lazy here."},
     {"resolve_conj", py_self_method, METH_NOARGS, "The tensor itself: conjugation is never lazy here."},
     {"resolve_neg", py_self_method, METH_NOARGS, "The tensor itself: negation is never lazy here."},
-    {"is_shared", py_false_method, METH_NOARGS, "True when the memory is shared between processes."},
+    {"is_shared", py_is_shared, METH_NOARGS, "True when the memory is shared between processes."},
     {"is_pinned", py_false_method, METH_NOARGS, "True for page-locked memory."},
     {"is_set_to", py_is_set_to, METH_O, "True when both have the same memory, shape and strides."},
     {"_make_subclass", as_method(py_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
@@ -325,13 +340,13 @@ PyObject* binary(const Op& op, PyObject* a, PyObject* b, const char* method, con
   }
   return guarded([&]() -> PyObject* {
     Value args[kMaxArgs];
-    auto put = [](int kind, PyObject* o, Value& v) {
+    auto put = [&op](int kind, PyObject* o, Value& v) {
       if (RL_LIKELY(kind & kIsTensor)) {
         v.tag = Tag::Tensor;
         v.tensor = tensor_of(o);
         return true;
       }
-      return scalar_from(o, v);
+      return scalar_from(o, v, &op);
     };
     if (!put(ka, a, args[0]) || !put(kb, b, args[1])) Py_RETURN_NOTIMPLEMENTED;
     for (int i = 2; i < op.argument_count; i++) args[i] = op.arguments[i].default_value;
@@ -541,7 +556,21 @@ PyObject* py_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return r;
 }
 
+PyObject* py_new(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* module = PyImport_ImportModule("rushlight._tensor");
+  PyObject* f = module ? PyObject_GetAttrString(module, "new") : nullptr;
+  Py_XDECREF(module);
+  PyObject* first = f ? PyTuple_Pack(1, self) : nullptr;
+  PyObject* all = first ? PySequence_Concat(first, args) : nullptr;
+  PyObject* r = all ? PyObject_Call(f, all, kwargs) : nullptr;
+  Py_XDECREF(all);
+  Py_XDECREF(first);
+  Py_XDECREF(f);
+  return r;
+}
+
 PyMethodDef protocol_methods[] = {
+    {"new", as_method(py_new), METH_VARARGS | METH_KEYWORDS, "The legacy constructor in this tensor's dtype."},
     {"__format__", py_format, METH_O, nullptr},
     {"__reduce_ex__", py_reduce_ex, METH_O, nullptr},
     {"__deepcopy__", py_deepcopy, METH_O, nullptr},

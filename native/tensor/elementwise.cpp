@@ -2,7 +2,11 @@
 #include "rushlight/elementwise.h"
 #include "op.h"
 
+#include <cmath>
+
 namespace rl {
+
+void run_elementwise(Call& call);
 
 namespace {
 
@@ -15,6 +19,7 @@ DType number_dtype(const Value& v) {
     case Tag::Bool:
       return RL_BOOL;
     case Tag::Int:
+    case Tag::BigInt:
       return RL_INT64;
     case Tag::Double:
       return default_dtype;
@@ -31,7 +36,7 @@ struct Ranks {
       merge(v.tensor->ndim() ? tensor : zero_dim, v.tensor->dtype());
     else if (v.tag == Tag::TensorList)
       for (uint32_t i = 0; i < v.size; i++) merge(v.tensors[i]->ndim() ? tensor : zero_dim, v.tensors[i]->dtype());
-    else if (v.is_scalar())
+    else if (v.is_scalar() || v.tag == Tag::BigInt)
       merge(number, number_dtype(v));
   }
   static int combine(int high, int low) {
@@ -51,24 +56,22 @@ struct Ranks {
   }
 };
 
-bool representable(int64_t x, DType d) {
-  switch (d) {
-    case RL_BOOL:
-      return x == 0 || x == 1;
-    case RL_UINT8:
-      return x >= 0 && x <= 255;
-    case RL_INT8:
-      return x >= -128 && x <= 127;
-    case RL_INT16:
-      return x >= -32768 && x <= 32767;
-    case RL_INT32:
-      return x >= INT32_MIN && x <= INT32_MAX;
-    default:
-      return true;
-  }
+void check_weight(const Op& op, const Value& v, DType dtype) {
+  RL_CHECK(v.tag != Tag::Bool || dtype == RL_BOOL, Runtime,
+           "%s: Boolean alpha only supported for Boolean results, got %s", op.title(), dtype_name(dtype));
+  RL_CHECK(v.tag != Tag::Double || dtype > RL_INT64, Runtime,
+           "%s: For integral input tensors, argument alpha must not be a floating point number; the result is %s",
+           op.title(), dtype_name(dtype));
+  RL_CHECK(v.tag != Tag::Complex || is_complex(dtype), Runtime,
+           "%s: For non-complex input tensors, argument alpha must not be a complex number; the result is %s",
+           op.title(), dtype_name(dtype));
 }
 
 }  // namespace
+
+bool compares(const Op& op) {
+  return op.run == run_elementwise && static_cast<const ElementwiseFamily*>(op.family)->result == 1;
+}
 
 DType result_type(const Value* values, int count) {
   Ranks ranks;
@@ -114,18 +117,21 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
         uniform = uniform && t->dtype() == common && same_shape(t, tensors[0]);
       tensors[tensor_count++] = t;
     } else {
-      RL_CHECK(v.is_scalar(), Type, "%s: argument %d must be a tensor or a number", call.op.name, i);
+      RL_CHECK(v.is_scalar() || v.tag == Tag::BigInt, Type, "%s: argument %d must be a tensor or a number",
+               call.op.title(), i);
       numbers++;
     }
   }
-  RL_CHECK(tensor_count > 0, Type, "%s(): at least one argument must be a Tensor; expected %s", call.op.name,
+  RL_CHECK(tensor_count > 0, Type, "%s(): at least one argument must be a Tensor; expected %s", call.op.title(),
            call.op.schema);
   DType promoted = common;
   if (!uniform || numbers) {
     Ranks ranks;
     for (int i = 0; i < input_count; i++)
-      if (spec.compute != 2 || inputs[i]->tag == Tag::Tensor) ranks.add(*inputs[i]);
+      if ((spec.compute != 2 || inputs[i]->tag == Tag::Tensor) && !(spec.weights >> i & 1)) ranks.add(*inputs[i]);
     promoted = ranks.result();
+    for (int i = 0; spec.weights >> i; i++)
+      if (spec.weights >> i & 1 && i < input_count) check_weight(call.op, *inputs[i], promoted);
   }
   if (spec.compute == 1 && promoted <= RL_INT64) promoted = default_dtype;
   DType compute = promoted;
@@ -137,15 +143,18 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
     for (int i = 0; i < input_count; i++) {
       const Value& v = *inputs[i];
       if (v.tag == Tag::Tensor) continue;
-      if (RL_UNLIKELY(v.tag == Tag::Int && compute <= RL_INT64 && compute != RL_BOOL &&
-                      !representable(v.integer, compute))) {
+      Value number = v;
+      if (RL_UNLIKELY(v.tag == Tag::BigInt)) {
+        // No 64-bit integer reaches it, so that infinity compares the same.
+        number = Value::of(compute > RL_INT64 ? v.real : std::copysign(HUGE_VAL, v.real));
+        if (compute <= RL_INT64) compute = RL_FLOAT64;
+      } else if (RL_UNLIKELY(v.tag == Tag::Int && is_integral(compute) && !fits(v, compute))) {
         if (spec.result == 1)
           compute = RL_INT64;
         else
-          throw_error(ErrorKind::Runtime, "%s: value cannot be converted to type %s without overflow: %lld",
-                      call.op.name, dtype_name(compute), static_cast<long long>(v.integer));
+          check_fits(call.op.title(), v, compute);
       }
-      in[i] = &(new (scalars[i]) ScalarTensor(v))->desc;
+      in[i] = &(new (scalars[i]) ScalarTensor(number))->desc;
     }
   }
   TensorRef casts[4];
@@ -155,7 +164,7 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
         const Value& v = *inputs[i];
         if (!(spec.rounded >> i & 1)) continue;
         Tensor* t = v.tag == Tag::Tensor ? v.tensor : nullptr;
-        if ((spec.wide >> i & 1) && (!t || t->numel == 1)) continue;
+        if (((spec.wide >> i & 1) && (!t || t->numel == 1)) || v.tag == Tag::BigInt) continue;
         if (!t) {
           in[i] = &(new (scalars[i]) ScalarTensor(v, compute))->desc;
         } else if (t->dtype() > RL_INT8 && t->dtype() != compute && !t->is_meta()) {
@@ -168,10 +177,10 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
   }
   if (RL_UNLIKELY(!(spec.types >> compute & 1))) {
     throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented,
-                "\"%s\" not implemented for '%s'", call.op.name, dtype_title(promoted));
+                "\"%s\" not implemented for '%s'", call.op.title(), dtype_title(promoted));
   }
   RL_CHECK(!(spec.result == 2 && call.inplace && is_complex(promoted)), Runtime,
-           "In-place %s is not supported for complex tensors.", call.op.name);
+           "In-place %s is not supported for complex tensors.", call.op.title());
   DType result = spec.result == 0 ? promoted : spec.result == 1 ? RL_BOOL : real_dtype(promoted);
 
   Tensor* out;
@@ -184,7 +193,7 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
       out = call.result_like(0, result, Dims(first->ndim(), first->shape()), first, true);
     }
   } else {
-    Dims shape = broadcast_shapes(tensors, tensor_count, call.op.name);
+    Dims shape = broadcast_shapes(tensors, tensor_count, call.op.title());
     const Tensor* layout = nullptr;
     for (int i = 0; i < tensor_count && !layout; i++)
       if (tensors[i]->ndim() == shape.n && tensors[i]->numel == count_elements(shape.n, shape.v)) layout = tensors[i];
@@ -213,7 +222,8 @@ void run_elementwise(Call& call) {
       count = family.default_input_count;
     }
   }
-  elementwise(call, {kernel, family.types, family.compute, family.result, family.rounded, family.wide}, inputs, count);
+  elementwise(call, {kernel, family.types, family.compute, family.result, family.rounded, family.wide, family.weights},
+              inputs, count);
 }
 
 }  // namespace rl

@@ -6,6 +6,8 @@
 #include "profiler.h"
 #include "rushlight/elementwise.h"
 
+#include <cmath>
+
 namespace rl {
 
 thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
@@ -43,8 +45,8 @@ void each_tensor(const Op& op, const Value* args, F f) {
   });
   each_tensor(op, args, [&](Tensor* t) {
     if (t->device() == first->device() || (t->ndim() == 0 && t->device() == Device::CPU)) return;
-    throw_error(ErrorKind::Runtime, "%s: expected all tensors to be on the same device; expected %s, got %s", op.name,
-                device_name(first->desc.device), device_name(t->desc.device));
+    throw_error(ErrorKind::Runtime, "%s: expected all tensors to be on the same device; expected %s, got %s",
+                op.title(), device_name(first->desc.device), device_name(t->desc.device));
   });
 }
 
@@ -103,16 +105,16 @@ Tensor* Call::result(int i, DType dtype, int ndim, const int64_t* shape, bool an
     return t;
   }
   RL_CHECK(can_cast(dtype, target->dtype()), Runtime, "%s: result type %s can't be cast to the desired output type %s",
-           op.name, dtype_title(dtype), dtype_title(target->dtype()));
+           op.title(), dtype_title(dtype), dtype_title(target->dtype()));
   bool fits =
       target->ndim() == ndim && !std::memcmp(target->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim));
   if (!fits) {
     if (inplace) {
-      throw_error(ErrorKind::Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s", op.name,
+      throw_error(ErrorKind::Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s", op.title(),
                   shape_text(target).c_str(), shape_text(ndim, shape).c_str());
     }
     RL_CHECK(target->numel == 0, Runtime,
-             "%s: out= has the wrong shape; expected %s, got %s (an empty tensor would be resized)", op.name,
+             "%s: out= has the wrong shape; expected %s, got %s (an empty tensor would be resized)", op.title(),
              shape_text(ndim, shape).c_str(), shape_text(target).c_str());
     int64_t strides[kMaxDims];
     contiguous_strides(ndim, shape, strides);
@@ -122,9 +124,9 @@ Tensor* Call::result(int i, DType dtype, int ndim, const int64_t* shape, bool an
     target->desc.data = static_cast<char*>(target->storage->data) + offset;
     set_geometry(target, ndim, shape, strides);
   }
-  RL_CHECK(target->device() == device(), Runtime, "%s: out= is on the wrong device; expected %s, got %s", op.name,
+  RL_CHECK(target->device() == device(), Runtime, "%s: out= is on the wrong device; expected %s, got %s", op.title(),
            device_name(static_cast<uint8_t>(device())), device_name(target->desc.device));
-  check_writable(target, op.name);
+  check_writable(target, op.title());
   if ((any_dtype || target->dtype() == dtype) && !overlaps_input(op, args, target, op.flags & kElementwise)) {
     retain(target);
     results[i] = Value::of(target);
@@ -196,7 +198,7 @@ namespace {
   RL_CHECK(!grad || !thread_state.grad_mode, Runtime,
            "%s(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
            "requires grad",
-           op.name);
+           op.title());
 }
 
 }  // namespace
@@ -217,10 +219,10 @@ namespace {
   }
   TensorRef r = TensorRef::own(made[0].tensor);
   RL_CHECK(can_cast(r->dtype(), self->dtype()), Runtime,
-           "%s_: result type %s can't be cast to the desired output type %s", op.name, dtype_title(r->dtype()),
+           "%s_: result type %s can't be cast to the desired output type %s", op.title(), dtype_title(r->dtype()),
            dtype_title(self->dtype()));
   RL_CHECK(same_shape(r.get(), self), Runtime, "%s_: output with shape %s doesn't match the broadcast shape %s",
-           op.name, shape_text(self).c_str(), shape_text(r.get()).c_str());
+           op.title(), shape_text(self).c_str(), shape_text(r.get()).c_str());
   if (r.get() != self) call_inplace(ops::copy_, {Value::of(self), Value::of(r)});
   retain(self);
   results[0] = Value::of(self);
@@ -251,7 +253,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   if (RL_UNLIKELY(writes)) {
     Tensor* self = args[0].tensor;
     check_inplace(self, op, mask != 0);
-    if (op.flags & kInplaceOnly) check_writable(self, op.name);
+    if (op.flags & kInplaceOnly) check_writable(self, op.title());
   }
 
   for (int i = 0; i < op.result_count; i++) results[i] = Value::none();
@@ -393,6 +395,36 @@ ScalarTensor::ScalarTensor(const Value& number, DType dtype) : desc{}, bytes{} {
       check(rl_copy(&source.desc, &desc));
     }
   }
+}
+
+bool fits(const Value& number, DType dtype) {
+  if (number.tag == Tag::Bool || dtype == RL_BOOL) return true;
+  if (number.tag == Tag::Complex && number.complex.im != 0 && !is_complex(dtype)) return false;
+  if (is_integral(dtype)) {
+    static constexpr int64_t low[] = {0, INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN};
+    static constexpr int64_t high[] = {UINT8_MAX, INT8_MAX, INT16_MAX, INT32_MAX, INT64_MAX};
+    const int i = dtype - RL_UINT8;
+    if (number.tag == Tag::Int) return number.integer >= low[i] && number.integer <= high[i];
+    double x = number.as_double();  // a fraction is cut off after the test
+    return dtype == RL_INT64 ? x >= -0x1p63 && x < 0x1p63
+                             : x >= static_cast<double>(low[i]) && x <= static_cast<double>(high[i]);
+  }
+  const DType real = real_dtype(dtype);
+  const double limit = real == RL_FLOAT16    ? 65504.0
+                       : real == RL_BFLOAT16 ? 0x1.fep127
+                       : real == RL_FLOAT32  ? 0x1.fffffep127
+                                             : HUGE_VAL;
+  auto inside = [limit](double x) { return !(std::fabs(x) > limit) || std::isinf(x); };
+  return inside(number.as_double()) && (number.tag != Tag::Complex || inside(number.complex.im));
+}
+
+void check_fits(const char* op, const Value& number, DType dtype) {
+  if (RL_LIKELY(fits(number, dtype))) return;
+  if (number.tag == Tag::Int)
+    throw_error(ErrorKind::Runtime, "%s: value cannot be converted to type %s without overflow: %lld", op,
+                dtype_name(dtype), static_cast<long long>(number.integer));
+  throw_error(ErrorKind::Runtime, "%s: value cannot be converted to type %s without overflow: %g%s", op,
+              dtype_name(dtype), number.as_double(), number.tag == Tag::Complex ? " with an imaginary part" : "");
 }
 
 TensorRef contiguous(Tensor* t) {

@@ -20,7 +20,8 @@ enum class Tag : uint8_t {
   TensorList,
   DType,
   Object,
-  Text
+  Text,
+  BigInt  // an integer beyond 64 bits, as a double: only comparisons know what to do with it
 };
 
 // One argument or result. Arguments are borrowed; results own their tensors.
@@ -117,9 +118,16 @@ struct Value {
   bool is_scalar() const { return tag >= Tag::Int && tag <= Tag::Complex; }
   // Numeric value of a scalar (real part of a complex).
   double as_double() const {
-    return tag == Tag::Double ? real : tag == Tag::Complex ? complex.re : static_cast<double>(integer);
+    return tag == Tag::Double || tag == Tag::BigInt ? real
+           : tag == Tag::Complex                    ? complex.re
+                                                    : static_cast<double>(integer);
   }
-  int64_t as_int() const { return tag == Tag::Double ? static_cast<int64_t>(real) : integer; }
+  // Truncated; the end of the range where it does not fit, and 0 for NaN.
+  int64_t as_int() const {
+    if (RL_LIKELY(tag < Tag::Double || tag > Tag::Complex || tag == Tag::Bool)) return integer;
+    double x = as_double();
+    return x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : x != x ? 0 : static_cast<int64_t>(x);
+  }
   bool as_bool() const { return integer != 0; }
   std::complex<double> as_complex() const {
     return tag == Tag::Complex ? std::complex<double>{complex.re, complex.im} : std::complex<double>{as_double(), 0};
@@ -199,6 +207,9 @@ struct Op {
   const char* module;              // rushlight.ops module of the record
   int index;                       // in the table
   mutable Derivative* derivative;  // filled at first use
+
+  // The name to show: without the prefix of private operations, which users do not write.
+  const char* title() const { return name + (std::strncmp(name, "_nn_", 4) ? *name == '_' && name[1] != '_' : 4); }
 };
 extern const Op op_table[];
 extern const int op_table_size;
@@ -240,6 +251,7 @@ struct ElementwiseFamily {
   uint8_t default_input_count;  // its inputs: the first ones
   uint8_t rounded = 0;          // bit i: input i is rounded to a 16-bit promoted type before it is computed with,
   uint8_t wide = 0;             // but not where this bit is set too and it is a single element
+  uint8_t weights = 0;          // bit i: input i is a factor that has no say in the result's type
 };
 
 // One execution. The implementation asks for its outputs with result(), which honours out= and in-place.
@@ -291,6 +303,7 @@ struct ElementwiseSpec {
   uint8_t compute;
   uint8_t result;
   uint8_t rounded = 0, wide = 0;
+  uint8_t weights = 0;
 };
 void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* inputs, int input_count);
 
@@ -318,6 +331,10 @@ TensorRef contiguous(Tensor* t);
 TensorRef cast(Tensor* t, DType dtype);          // t itself when the dtype is right; no autograd
 void copy_into(Tensor* dst, const Tensor* src);  // broadcast and converting copy; no version bump, no autograd
 void fill_value(Tensor* t, const Value& number);
+// Whether a number converts to this dtype: integers to integers that hold them, floats to floats without overflow.
+bool fits(const Value& number, DType dtype);
+void check_fits(const char* op, const Value& number, DType dtype);  // RuntimeError when it does not
+bool compares(const Op& op);  // an elementwise comparison: numbers of any size are welcome
 
 extern Device default_device;  // of factories
 

@@ -94,16 +94,8 @@ RL_OP(to_device) {
           call[1].is_none() ? t->device() : static_cast<Device>(call[1].integer), call.flag(4), call[5]);
 }
 RL_OP(to_other) { convert(call, call.tensor(1)->dtype(), call.tensor(1)->device(), call.flag(3), call[4]); }
-// float(), long() ...: the method's name says the dtype.
-RL_OP(to_named) {
-  static const std::pair<const char*, DType> names[] = {
-      {"bool", RL_BOOL},     {"byte", RL_UINT8},     {"char", RL_INT8},        {"short", RL_INT16},
-      {"int", RL_INT32},     {"long", RL_INT64},     {"half", RL_FLOAT16},     {"bfloat16", RL_BFLOAT16},
-      {"float", RL_FLOAT32}, {"double", RL_FLOAT64}, {"cfloat", RL_COMPLEX64}, {"cdouble", RL_COMPLEX128}};
-  for (auto [name, dtype] : names)
-    if (!std::strcmp(name, call.op.name)) return convert(call, dtype, call.tensor(0)->device(), false, call[1]);
-  throw_error(ErrorKind::Runtime, "%s: no such dtype", call.op.name);
-}
+// float(), long() ...: the record says the dtype.
+RL_OP(to_named) { convert(call, *static_cast<const DType*>(call.op.family), call.tensor(0)->device(), false, call[1]); }
 
 RL_OP(copy_) {
   Tensor *self = call.tensor(0), *src = call.tensor(1);

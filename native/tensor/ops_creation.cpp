@@ -32,7 +32,7 @@ Tensor* make(Call& call, const Options& o, DType dtype, const Dims& shape) {
   if (call.out && call.out[0]) {
     Tensor* target = call.out[0];
     RL_CHECK(o.dtype.is_none() || o.dtype.dtype == target->dtype(), Runtime,
-             "%s: dtype %s does not match dtype of out parameter (%s)", call.op.name, dtype_name(o.dtype.dtype),
+             "%s: dtype %s does not match dtype of out parameter (%s)", call.op.title(), dtype_name(o.dtype.dtype),
              dtype_name(target->dtype()));
     t = call.result(0, o.dtype.is_none() ? target->dtype() : dtype, shape);
   } else {
@@ -53,15 +53,6 @@ DType dtype_of_number(const Value& v) {
          : v.tag == Tag::Int     ? RL_INT64
          : v.tag == Tag::Complex ? complex_dtype(default_dtype)
                                  : default_dtype;
-}
-
-void check_fits(const char* op, const Value& v, DType dtype) {
-  if (!is_integral(dtype) || v.tag == Tag::Bool) return;
-  static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
-  static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854775807.0};
-  double x = v.as_double();
-  RL_CHECK(x >= low[dtype] && x <= high[dtype], Runtime,
-           "%s: value cannot be converted to type %s without overflow: %g", op, dtype_name(dtype), x);
 }
 
 }  // namespace
@@ -163,6 +154,7 @@ RL_OP(new_zeros) { fill_value(make_new(call, 2), Value::of(0)); }
 RL_OP(new_ones) { fill_value(make_new(call, 2), Value::of(1)); }
 RL_OP(new_full) {
   Tensor* t = make_new(call, 3);
+  check_fits("new_full", call[2], t->dtype());
   fill_value(t, call[2]);
 }
 RL_OP(new_empty_strided) {
@@ -331,8 +323,6 @@ RL_OP(fill) {
   Tensor* self = call.tensor(0);
   Tensor* out = call.result_like(0, self->dtype(), Dims(self->ndim(), self->shape()), self);
   check_fits("fill_", call[1], out->dtype());
-  RL_CHECK(call[1].tag != Tag::Complex || is_complex(out->dtype()), Runtime,
-           "value cannot be converted to type %s without overflow", dtype_name(out->dtype()));
   fill_value(out, call[1]);
 }
 RL_OP(fill_Tensor) {

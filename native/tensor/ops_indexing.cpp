@@ -263,20 +263,9 @@ RL_OP(masked_select) {
 RL_OP(masked_fill) {
   Tensor *self = call.tensor(0), *mask = call.tensor(1);
   check_mask("masked_fill", mask);
-  RL_CHECK(call[2].tag != Tag::Complex || is_complex(self->dtype()), Runtime,
-           "value cannot be converted to type %s without overflow", dtype_name(self->dtype()));
+  check_fits("masked_fill", call[2], self->dtype());
   TensorRef value = empty(self->dtype(), 0, nullptr, self->device());
-  if (!self->is_meta()) {
-    Value v = call[2];
-    if (is_integral(self->dtype()) && v.tag != Tag::Bool) {
-      static constexpr double low[] = {0, 0, -128, -32768, -2147483648.0, -9223372036854775808.0};
-      static constexpr double high[] = {1, 255, 127, 32767, 2147483647.0, 9223372036854775807.0};
-      RL_CHECK(v.as_double() >= low[self->dtype()] && v.as_double() <= high[self->dtype()], Runtime,
-               "masked_fill: value cannot be converted to type %s without overflow: %g", dtype_name(self->dtype()),
-               v.as_double());
-    }
-    fill_value(value.get(), v);
-  }
+  fill_value(value.get(), call[2]);
   Value m = Value::of(mask), v = Value::of(value), s = Value::of(self);
   const Value* inputs[3] = {&m, &v, &s};
   elementwise(call, {RL_EW_where, 0xfff, 0, 0}, inputs, 3);
@@ -462,6 +451,7 @@ RL_OP(index_fill) {
   DType dtype = call.tensor(0)->dtype();
   RL_CHECK(call[3].tag != Tag::Complex || is_complex(dtype), Runtime,
            "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  check_fits("index_fill", call[3], dtype);
   ScalarTensor value(call[3], dtype);
   index_fill(call, value.desc);
 }

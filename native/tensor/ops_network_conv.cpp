@@ -77,7 +77,7 @@ void run_map(Form form, const Tensor* in, const Tensor* w, const Tensor* bias, c
 
 // input, weight, bias, stride, padding, dilation, groups
 RL_OP(conv2d) {
-  const char* op = call.op.name;
+  const char* op = call.op.title();
   int n = spatial_dims(op);
   Tensor *x = call.tensor(0), *w = call.tensor(1), *bias = call.tensor_or_null(2);
   check_operands(op, n, x, w, bias, w->ndim() ? w->size(0) : 0);
@@ -118,7 +118,7 @@ RL_OP(conv3d) { op_conv2d(call); }
 
 // input, weight, bias, stride, padding, output_padding, groups, dilation
 RL_OP(conv_transpose2d) {
-  const char* op = call.op.name;
+  const char* op = call.op.title();
   int n = spatial_dims(op);
   Tensor *x = call.tensor(0), *w = call.tensor(1), *bias = call.tensor_or_null(2);
   Geometry g(op, n, call[3], call[4], call[7], call.integer(6));

@@ -180,7 +180,7 @@ void pointwise(Call& call, rl_loss_kind kind, double p, Tensor* input, Tensor* t
 // input, target, size_average, reduce, reduction, weight
 RL_OP(_nn_mse_loss) {
   Tensor *input = call.tensor(0), *target = call.tensor(1);
-  const char* name = call.op.name + 4;
+  const char* name = call.op.title();
   if (RL_UNLIKELY(!call[2].is_none() || !call[3].is_none() || !call[5].is_none() || !plain(input, target)))
     return call_functional(call, "_loss", name);
   pointwise(call, *name == 'm' ? RL_LOSS_MSE : RL_LOSS_L1, 0, input, target, nullptr, nullptr,

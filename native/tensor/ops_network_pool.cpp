@@ -14,9 +14,6 @@ using ll = long long;
 // The spatial dimensions in a name like "avg_pool2d" or "max_pool2d_with_indices".
 int spatial_dims(const char* op) { return *(std::strstr(op, "pool") + 4) - '0'; }
 
-// Names of functionals start with "_nn_", which users do not write.
-const char* plain_name(const char* op) { return std::strncmp(op, "_nn_", 4) ? op : op + 4; }
-
 struct Windows {
   int n;
   rl_pool_params params;
@@ -104,12 +101,12 @@ const Op& unindexed(int n) { return n == 1 ? ops::_max_pool1d : n == 2 ? ops::_m
 // self, kernel_size, stride, padding, dilation, ceil_mode
 RL_OP(max_pool_with_indices) {
   Tensor* t = call.tensor(0);
-  max_dtype(call.op.name, t);
-  max_pool(call, windows(call.op.name, t, call[1], call[2], call[3], &call[4], call.flag(5)), true);
+  max_dtype(call.op.title(), t);
+  max_pool(call, windows(call.op.title(), t, call[1], call[2], call[3], &call[4], call.flag(5)), true);
 }
 RL_OP(_max_pool) {
   Tensor* t = call.tensor(0);
-  const char* op = call.op.name + 1;
+  const char* op = call.op.title();
   max_dtype(op, t);
   max_pool(call, windows(op, t, call[1], call[2], call[3], &call[4], call.flag(5)), false);
 }
@@ -181,7 +178,7 @@ rl_pool_params given_windows(Call& call, int at,
 // self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 RL_OP(avg_pool) {
   Tensor* t = call.tensor(0);
-  const char* op = call.op.name;
+  const char* op = call.op.title();
   Windows w = windows(op, t, call[1], call[2], call[3], nullptr, call.flag(4));
   average_dtype(op, t);
   w.params.count_include_pad = call.flag(5);
@@ -263,7 +260,7 @@ Dims adaptive_shape(const char* op, const Tensor* t, const Value& v, int n) {
 // self, output_size
 RL_OP(adaptive_avg_pool) {
   Tensor* t = call.tensor(0);
-  const char* op = plain_name(call.op.name);
+  const char* op = call.op.title();
   int n = spatial_dims(op);
   Dims shape = adaptive_shape(op, t, call[1], n);
   RL_CHECK(is_float(t->dtype()), NotImplemented, "\"%s\" not implemented for '%s'", op, dtype_title(t->dtype()));
@@ -297,7 +294,7 @@ RL_OP(_adaptive_avg_pool_backward) {
 // self, output_size
 RL_OP(adaptive_max_pool) {
   Tensor* t = call.tensor(0);
-  const char* op = plain_name(call.op.name);
+  const char* op = call.op.title();
   int n = spatial_dims(op);
   Dims shape = adaptive_shape(op, t, call[1], n);
   RL_CHECK(is_float(t->dtype()), NotImplemented, "\"%s\" not implemented for '%s'", op, dtype_title(t->dtype()));
@@ -310,7 +307,7 @@ RL_OP(adaptive_max_pool) {
 }
 // self, output_size, return_indices
 RL_OP(_nn_adaptive_max_pool) {
-  const char* op = plain_name(call.op.name);
+  const char* op = call.op.title();
   int n = spatial_dims(op);
   Tensor* t = call.tensor(0);
   Dims shape = adaptive_shape(op, t, call[1], n);

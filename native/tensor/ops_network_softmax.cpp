@@ -10,7 +10,7 @@ namespace {
 int dim_of(Call& call, const Value& dim, int ndim) {
   if (RL_LIKELY(!dim.is_none())) return wrap_dim(dim.as_int(), ndim);
   if (PyErr_WarnFormat(PyExc_UserWarning, static_cast<Py_ssize_t>(call.integer(2)) - 2,
-                       "%s: choosing dim by itself is deprecated; pass dim=X", call.op.name + 4) < 0)
+                       "%s: choosing dim by itself is deprecated; pass dim=X", call.op.title()) < 0)
     throw PythonError();
   return ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1;
 }
@@ -21,7 +21,7 @@ void softmax(Call& call, rl_status (*kernel)(const rl_tensor*, int, const rl_ten
   const Value& wanted = call[call.op.argument_count - 1];
   DType dtype = wanted.is_none() ? t->dtype() : wanted.dtype;
   int dim = dim_of(call, call[1], t->ndim());
-  RL_CHECK(is_float(dtype), NotImplemented, "\"%s\" not implemented for '%s'", call.op.name, dtype_title(dtype));
+  RL_CHECK(is_float(dtype), NotImplemented, "\"%s\" not implemented for '%s'", call.op.title(), dtype_title(dtype));
   TensorRef real;
   if (is_complex(t->dtype())) {  // only the real part is looked at
     real = cast(t, dtype);

@@ -153,20 +153,20 @@ namespace {
 
 void extreme_of_all(Call& call, Kernel kernel) {
   Tensor* t = call.tensor(0);
-  refuse_complex(call.op.name, t);
+  refuse_complex(call.op.title(), t);
   RL_CHECK(t->numel > 0, Runtime,
            "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
            "'dim' argument.",
-           call.op.name);
+           call.op.title());
   run(call, 0, kernel, t, Value::none(), false, t->dtype());
 }
 
 void extreme_with_indices(Call& call, rl_status (*kernel)(const rl_tensor*, const rl_tensor*, const rl_tensor*)) {
   Tensor* t = call.tensor(0);
-  refuse_complex(call.op.name, t);
+  refuse_complex(call.op.title(), t);
   bool keepdim = call.flag(2);
   Plan p = plan(t, call[1], keepdim);
-  refuse_empty(call.op.name, t, call[1]);
+  refuse_empty(call.op.title(), t, call[1]);
   Tensor* values = call.result(0, t->dtype(), p.shape);
   Tensor* indices = call.result(1, RL_INT64, p.shape);
   if (values->is_meta()) return;
@@ -177,15 +177,15 @@ void extreme_with_indices(Call& call, rl_status (*kernel)(const rl_tensor*, cons
 
 void arg_extreme(Call& call, Kernel kernel) {
   Tensor* t = call.tensor(0);
-  refuse_complex(call.op.name, t);
-  RL_CHECK(t->dtype() != RL_BOOL, NotImplemented, "\"%s\" not implemented for 'Bool'", call.op.name);
+  refuse_complex(call.op.title(), t);
+  RL_CHECK(t->dtype() != RL_BOOL, NotImplemented, "\"%s\" not implemented for 'Bool'", call.op.title());
   if (call[1].is_none()) {
     RL_CHECK(t->numel > 0, Index,
              "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
              "'dim' argument.",
-             call.op.name);
+             call.op.title());
   } else {
-    refuse_empty(call.op.name, t, call[1]);
+    refuse_empty(call.op.title(), t, call[1]);
   }
   run(call, 0, kernel, t, call[1], call.flag(2), RL_INT64);
 }
@@ -253,7 +253,7 @@ void float_only(const char* op, const Tensor* t) {
 
 void moment(Call& call, Moment kernel, const Value& dims, double correction, bool keepdim) {
   Tensor* t = call.tensor(0);
-  float_only(call.op.name, t);
+  float_only(call.op.title(), t);
   Plan p = plan(t, dims, keepdim);
   Tensor* out = call.result(0, real_dtype(t->dtype()), p.shape);
   if (out->is_meta()) return;
@@ -264,7 +264,7 @@ void moment(Call& call, Moment kernel, const Value& dims, double correction, boo
 
 void moments(Call& call, Moments kernel, const Value& dims, double correction, bool keepdim) {
   Tensor* t = call.tensor(0);
-  float_only(call.op.name, t);
+  float_only(call.op.title(), t);
   Plan p = plan(t, dims, keepdim);
   Tensor* out = call.result(0, real_dtype(t->dtype()), p.shape);
   Tensor* mean = call.result(1, t->dtype(), p.shape);

@@ -40,7 +40,7 @@ void scan(Call& call, Scan kernel, int dtype_at, bool integers_widen) {
 
 void scan_with_indices(Call& call, ScanWithIndices kernel) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(!is_complex(t->dtype()), NotImplemented, "\"%s_cpu\" not implemented for '%s'", call.op.name,
+  RL_CHECK(!is_complex(t->dtype()), NotImplemented, "\"%s_cpu\" not implemented for '%s'", call.op.title(),
            dtype_title(t->dtype()));
   int dim = wrap_dim(call.integer(1), t->ndim());
   Dims shape(t->ndim(), t->shape());
@@ -123,7 +123,7 @@ namespace {
 
 void triangle(Call& call, int upper) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(t->ndim() >= 2, Runtime, "%s: input tensor must have at least 2 dimensions, got shape %s", call.op.name,
+  RL_CHECK(t->ndim() >= 2, Runtime, "%s: input tensor must have at least 2 dimensions, got shape %s", call.op.title(),
            shape_text(t).c_str());
   Tensor* out = call.result(0, t->dtype(), Dims(t->ndim(), t->shape()));
   if (out->is_meta() || out->numel == 0) return;

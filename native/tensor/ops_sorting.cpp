@@ -31,10 +31,10 @@ void sort(Call& call, int64_t dim_argument, bool descending) {
 // kthvalue, median, nanmedian and mode along a dim.
 void select(Call& call, rl_select_kind kind, int64_t k, int64_t dim_argument, bool keepdim) {
   Tensor* t = call.tensor(0);
-  refuse_complex(call.op.name, t);
+  refuse_complex(call.op.title(), t);
   int dim = wrap_dim(dim_argument, t->ndim());
   RL_CHECK(t->ndim() == 0 || t->size(dim) > 0, Index,
-           "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", call.op.name, dim,
+           "%s(): Expected reduction dim %d to have non-zero size; the input has shape %s", call.op.title(), dim,
            shape_text(t).c_str());
   if (kind == RL_SELECT_KTH)
     RL_CHECK(k >= 1 && k <= (t->ndim() ? t->size(dim) : 1), Runtime,

@@ -1,5 +1,8 @@
 #include "tensor.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <new>
@@ -182,15 +185,49 @@ Storage* storage_borrow(void* data, size_t nbytes, void (*deleter)(Storage*), vo
   return s;
 }
 
+namespace {
+
+void release_alias(Storage* dying) {
+  release(static_cast<Storage*>(dying->context));
+  rl_deallocate(dying);
+}
+
+Storage* root_of(Storage* s) {
+  while (s->deleter == release_alias) s = static_cast<Storage*>(s->context);
+  return s;
+}
+
+// Tensors hold the address of their first element. When a storage moves, which is rare, those over it are looked for
+// among the objects that the garbage collector knows.
+void move_storage(Storage* s, void* fresh, size_t nbytes) {
+  char *from = static_cast<char*>(s->data), *to = static_cast<char*>(fresh);
+  if (s->references.load(std::memory_order_relaxed) > 1) {
+    PyObject* gc = PyImport_ImportModule("gc");
+    PyObject* objects = gc ? PyObject_CallMethod(gc, "get_objects", nullptr) : nullptr;
+    Py_XDECREF(gc);
+    if (!objects) throw PythonError();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); i++) {
+      PyObject* o = PyList_GET_ITEM(objects, i);
+      if (!PyObject_TypeCheck(o, &TensorType)) continue;
+      auto* t = reinterpret_cast<Tensor*>(o);
+      if (!t->storage || root_of(t->storage) != s) continue;
+      t->desc.data = to + (t->data() - from);
+      for (Storage* alias = t->storage; alias != s; alias = static_cast<Storage*>(alias->context)) {
+        alias->data = to;
+        alias->nbytes = nbytes;
+      }
+    }
+    Py_DECREF(objects);
+  }
+  s->data = fresh;
+  s->nbytes = nbytes;
+}
+
+}  // namespace
+
 Storage* storage_alias(Storage* storage) {
   retain(storage);
-  Storage* s = storage_borrow(
-      storage->data, storage->nbytes,
-      [](Storage* dying) {
-        release(static_cast<Storage*>(dying->context));
-        rl_deallocate(dying);
-      },
-      storage, storage->read_only);
+  Storage* s = storage_borrow(storage->data, storage->nbytes, release_alias, storage, storage->read_only);
   s->device = storage->device;
   return s;
 }
@@ -201,13 +238,56 @@ void storage_resize(Storage* s, size_t nbytes) {
     return;
   }
   RL_CHECK(s->resizable, Runtime, "Trying to resize storage that is not resizable");
+  if (nbytes <= s->nbytes) {  // the memory stays, since tensors may still show all of it
+    s->nbytes = nbytes;
+    return;
+  }
   void* fresh = rl_allocate(nbytes);
   if (!fresh) throw_error(ErrorKind::Runtime, "%s", rl_last_error());
-  if (s->data) std::memcpy(fresh, s->data, std::min(nbytes, s->nbytes));
-  if (!inline_data(s)) rl_deallocate(s->data);
-  s->data = fresh;
-  s->nbytes = nbytes;
+  void* old = inline_data(s) ? nullptr : s->data;
+  if (s->data) std::memcpy(fresh, s->data, s->nbytes);
+  move_storage(s, fresh, nbytes);
+  rl_deallocate(old);
 }
+
+namespace {
+struct Former {
+  size_t mapped;
+  void* block;
+  Storage* lender;
+};
+}  // namespace
+
+void storage_share(Storage* shown) {
+  Storage* s = root_of(shown);
+  if (!s->shared_memory && s->device != static_cast<uint8_t>(Device::Meta) && s->nbytes) {
+    void* fresh = ::mmap(nullptr, s->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    RL_CHECK(fresh != MAP_FAILED, Runtime, "share_memory_: no shared memory of %zu bytes: %s", s->nbytes,
+             std::strerror(errno));
+    std::memcpy(fresh, s->data, s->nbytes);
+    // Arrays of other libraries may still show the former memory: it lives as long as the storage.
+    auto* former = new Former{s->nbytes, nullptr, nullptr};
+    if (s->deleter)
+      former->lender = storage_borrow(s->data, s->nbytes, s->deleter, s->context);
+    else if (!inline_data(s))
+      former->block = s->data;
+    move_storage(s, fresh, s->nbytes);
+    s->context = former;
+    s->deleter = [](Storage* dying) {
+      auto* held = static_cast<Former*>(dying->context);
+      ::munmap(dying->data, held->mapped);
+      rl_deallocate(held->block);
+      if (held->lender) release(held->lender);
+      delete held;
+      rl_deallocate(dying);
+    };
+    s->read_only = false;
+  }
+  s->shared_memory = true;
+  s->resizable = false;
+}
+
+bool storage_is_shared(const Storage* s) { return root_of(const_cast<Storage*>(s))->shared_memory; }
 
 void storage_free(Storage* s) {
   if (s->deleter) {

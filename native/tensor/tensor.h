@@ -102,7 +102,10 @@ struct alignas(64) Storage {
 Storage* storage_new(size_t nbytes, Device device = Device::CPU);  // data not initialised; throws on failure
 Storage* storage_borrow(void* data, size_t nbytes, void (*deleter)(Storage*), void* context, bool read_only = false);
 Storage* storage_alias(Storage* storage);  // same memory, a version counter of its own (Tensor.data)
+// Moves to larger memory where needed; all tensors over it follow.
 void storage_resize(Storage* storage, size_t nbytes);
+void storage_share(Storage* storage);  // moves to memory that processes forked from now on share
+bool storage_is_shared(const Storage* storage);
 void storage_free(Storage* storage);
 inline void retain(Storage* s) { s->references.fetch_add(1, std::memory_order_relaxed); }
 inline void release(Storage* s) {

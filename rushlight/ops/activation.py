@@ -11,7 +11,12 @@ from ._record import TABLE, composite, elementwise, native, rl
 from .elementwise import _conj, _function
 
 _function(
-    "relu", lambda grad, result: rl.where(result <= 0, 0, grad), "max(0, self).", types="int float", compute="promote"
+    "relu",
+    lambda grad, result: rl.where(result <= 0, 0, grad),
+    "max(0, self).",
+    types="int float",
+    compute="promote",
+    elsewhere="nn.functional.relu_",
 )
 elementwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
@@ -21,6 +26,7 @@ elementwise(
     inplace=True,
     method=False,
     derivative={"self": lambda grad, self, threshold: rl.where(self <= threshold, 0, grad)},
+    public="threshold nn.functional.threshold_",
     doc="self where it is above the threshold, value elsewhere.",
 )
 elementwise(
@@ -33,6 +39,7 @@ elementwise(
     derivative={
         "self": lambda grad, self, min_val, max_val: rl.where(rl.logical_or(self <= min_val, self >= max_val), 0, grad)
     },
+    public="hardtanh nn.functional.hardtanh_",
     doc="self limited to [min_val, max_val].",
 )
 elementwise(
@@ -42,6 +49,7 @@ elementwise(
     inplace=True,
     method=False,
     derivative={"self": lambda grad, self, negative_slope: rl.where(self > 0, grad, grad * negative_slope)},
+    public="leaky_relu nn.functional.leaky_relu_",
     doc="self where it is positive, self * negative_slope elsewhere.",
 )
 elementwise(
@@ -56,7 +64,7 @@ elementwise(
 )
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor")
+@composite("prelu(Tensor self, Tensor weight) -> Tensor", public="prelu nn.functional.prelu")
 def _prelu_body(self: Any, weight: Any) -> Any:
     """self where it is positive, self * weight elsewhere; one weight, or one for each channel (dimension 1)."""
     if weight.ndim > 1:
@@ -88,6 +96,7 @@ elementwise(
         )
     },
     options={"fuse": False},
+    public="elu nn.functional.elu_",
     doc="scale * self where it is positive, scale * alpha * (exp(input_scale * self) - 1) elsewhere.",
 )
 elementwise(
@@ -96,6 +105,7 @@ elementwise(
     types="float",
     inplace=True,
     derivative={"self": lambda grad, self, alpha: rl.where(self > 0, grad, grad * (self / alpha).exp())},
+    public="celu nn.functional.celu_",
     doc="self where it is positive, alpha * (exp(self / alpha) - 1) elsewhere.",
 )
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -106,6 +116,7 @@ _function(
     expression=lambda self: where(self > 0, self * _SELU_SCALE, expm1(self) * (_SELU_ALPHA * _SELU_SCALE)),
     types="float",
     compute="promote",
+    elsewhere="nn.functional.selu_",
     method=False,
 )
 elementwise(
@@ -118,6 +129,7 @@ elementwise(
             self * beta > threshold, grad, grad * (self * beta).sigmoid()
         )
     },
+    public="softplus nn.functional.softplus",
     doc="log(1 + exp(beta * self)) / beta, and self where beta * self > threshold.",
 )
 _function(
@@ -128,6 +140,7 @@ _function(
     types="float",
     compute="promote",
     inplace=False,
+    elsewhere="nn.functional.logsigmoid",
     method=False,
 )
 _function(
@@ -182,6 +195,7 @@ elementwise(
     lambda self, lambd: where(logical_and(self >= -lambd, self <= lambd), 0, self),
     types="float",
     derivative={"self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)},
+    public="hardshrink nn.functional.hardshrink",
     doc="self where |self| > lambd, 0 elsewhere.",
 )
 elementwise(
@@ -190,6 +204,7 @@ elementwise(
     types="float",
     method=False,
     derivative={"self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)},
+    public="softshrink nn.functional.softshrink",
     doc="self moved by lambd towards 0, and 0 where |self| <= lambd.",
 )
 _GAUSS = 1 / math.sqrt(2 * math.pi)

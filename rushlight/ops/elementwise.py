@@ -64,9 +64,13 @@ def _function(
     types: str = "float complex",
     compute: str = "float",
     aliases: str = "",
+    elsewhere: str = "",
     **fields: Any,
 ) -> None:
-    """A function of one tensor, with its in-place twin. Aliases are functions and methods alike."""
+    """A function of one tensor, with its in-place twin.
+
+    Aliases are functions and methods alike; ``elsewhere`` are full paths of further names.
+    """
     fields.setdefault("inplace", True)
     elementwise(
         f"{name}(Tensor self) -> Tensor",
@@ -75,7 +79,7 @@ def _function(
         compute=compute,
         derivative={"self": derivative} if derivative else {},
         doc=doc,
-        public=_names(name, aliases),
+        public=(*_names(name, aliases), *elsewhere.split()),
         **{"method": not name.startswith(("_", "special_")), **fields},
     )
 
@@ -89,7 +93,7 @@ def _names(name: str, aliases: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------- arithmetic
 
 elementwise(
-    "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     lambda self, other, alpha: self + other * alpha,
     types=ALL,
     inplace=True,
@@ -97,10 +101,11 @@ elementwise(
         "self": lambda grad: grad,
         "other": lambda grad, alpha: grad if alpha == 1 else grad * _conj(alpha),
     },
+    options={"weights": "alpha"},
     doc="The sum self + alpha * other.",
 )
 elementwise(
-    "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     lambda self, other, alpha: self - other * alpha,
     types="int float complex",
     inplace=True,
@@ -109,6 +114,7 @@ elementwise(
         "self": lambda grad: grad,
         "other": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
     },
+    options={"weights": "alpha"},
     doc="The difference self - alpha * other.",
 )
 elementwise(
@@ -120,10 +126,11 @@ elementwise(
         "self": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
         "other": lambda grad: grad,
     },
+    options={"weights": "alpha"},
     doc="The difference other - alpha * self.",
 )
 elementwise(
-    "mul(Tensor self, Tensor|Scalar other) -> Tensor",
+    "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self * other,
     types=ALL,
     options={"wide": ("other",)},
@@ -136,7 +143,7 @@ elementwise(
     doc="The product self * other.",
 )
 elementwise(
-    "div(Tensor self, Tensor|Scalar other) -> Tensor",
+    "div(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self / other,
     types="float complex",
     compute="float",
@@ -150,7 +157,7 @@ elementwise(
     doc="The quotient self / other; of integers too it is a float.",
 )
 elementwise(
-    "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor",
+    "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self // other,
     types="int float",
     options={"wide": ("other",)},
@@ -262,7 +269,7 @@ _function(
     aliases="absolute",
     options={"fuse": False},
 )
-_function("sign", _zeros, "-1, 0 or 1 by the sign.", types=REAL, compute="promote")
+_function("sign", _zeros, "-1, 0 or 1 by the sign; NaN has none and stays NaN.", types=REAL, compute="promote")
 _function(
     "sgn",
     lambda grad, self, result: (

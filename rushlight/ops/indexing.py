@@ -23,7 +23,7 @@ native(
 )
 native(
     "index_put_(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-    public="",
+    public="index_put_",
     writes_self=True,
     derivative={
         "self": lambda grad, indices, values, accumulate: grad if accumulate else rl._index_cleared(grad, indices),

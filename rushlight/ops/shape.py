@@ -435,14 +435,27 @@ native(
     options={"composite": True},
     doc="The tensor in the dtype and on the device of another.",
 )
-for _name in "bool byte char short int long half bfloat16 float double cfloat cdouble".split():
+for _name, _dtype in {
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}.items():
     native(
         f"{_name}(Tensor self, MemoryFormat? memory_format=None) -> Tensor",
         public="",
         out=False,
         implementation="to_named",
-        options={"composite": True},
-        doc=f"The tensor converted to {_name}.",
+        options={"composite": True, "dtype": _dtype},
+        doc=f"The tensor converted to {_dtype}.",
     )
 
 

@@ -1,17 +1,15 @@
 """Layers, activations and losses as functions.
 
 A name is looked up at its first use, in this order, and then kept:
-1. an operation of the extension whose schema is the functional's own signature (``_C._nn``): then the functional *is*
-   the operation, without a Python frame around it;
-2. a composition in one of the files here;
-3. an operation of the tensor namespace under the same name and signature.
+1. an operation whose record says that it is public here (``_C._nn``): then the functional *is* the operation, without
+   a Python frame around it;
+2. a composition in one of the files here.
 """
 
 from __future__ import annotations
 
 import importlib
 
-import rushlight
 import rushlight._C as _C
 
 TYPE_CHECKING = False
@@ -52,59 +50,17 @@ _FILES = {
     "_image": "fold pad unfold",
 }
 
-# Functionals that are an operation under another name.
-_RENAMED = {"logsigmoid": "log_sigmoid"}
-# Operations that are functionals as they are.
-_OPERATIONS = frozenset(
-    [
-        "adaptive_avg_pool1d",
-        "avg_pool1d",
-        "avg_pool2d",
-        "avg_pool3d",
-        "celu_",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "elu_",
-        "hardtanh_",
-        "leaky_relu_",
-        "linear",
-        "gelu",
-        "pairwise_distance",
-        "pdist",
-        "hardshrink",
-        "prelu",
-        "relu_",
-        "selu_",
-        "softplus",
-        "softshrink",
-        "threshold_",
-    ]
-)
-
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 
 # the cells are reachable for modules, but PyTorch has them elsewhere
-__all__ = sorted({*_FILE_OF, *_OPERATIONS, *_RENAMED} - set(_FILES["_recurrent"].split()))
+__all__ = sorted({*_FILE_OF, *vars(_C._nn)} - set(_FILES["_recurrent"].split()))
 
 
 def __getattr__(name: str) -> Any:
-    value = (
-        getattr(getattr(_C, "_nn", None), name, None)
-        if name in _FILE_OF or name in _OPERATIONS or name in _RENAMED
-        else None
-    )
+    value = getattr(_C._nn, name, None)
     if value is None:
-        file = _FILE_OF.get(name)
-        if file is not None:
-            value = getattr(importlib.import_module(f"{__name__}.{file}"), name)
-        elif name in _OPERATIONS:
-            value = getattr(rushlight, name, None) or _C.private_operation(name)
-        elif name in _RENAMED:
-            value = _C.private_operation(_RENAMED[name])
+        if name in _FILE_OF:
+            value = getattr(importlib.import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         elif name in _FILES:
             value = importlib.import_module(f"{__name__}.{name}")
         else:
