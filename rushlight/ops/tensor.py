@@ -47,13 +47,37 @@ def __dlpack__(self: Any, stream: Any, max_version: Any, dl_device: Any, copy: A
     """A DLPack capsule over the same memory."""
     from rushlight._dlpack import to_capsule
 
-    return to_capsule(self, max_version, copy)
+    return to_capsule(self, stream, max_version, dl_device, copy)
 
 
 @composite("__dlpack_device__(Tensor self) -> Any", public="", method=True)
 def __dlpack_device__(self: Any) -> Any:
-    """(1, 0): the CPU."""
-    return (1, 0)
+    """(1, 0): the CPU; ValueError for a meta tensor."""
+    from rushlight._dlpack import device_of
+
+    return device_of(self)
+
+
+@composite("__array_namespace__(Tensor self, *, Any api_version=None) -> Any", public="", method=True)
+def __array_namespace__(self: Any, api_version: Any) -> Any:
+    """The namespace of the Python array API standard: rushlight.array_api."""
+    from rushlight import array_api
+
+    if api_version is not None and api_version not in array_api.VERSIONS:
+        raise ValueError(
+            f"__array_namespace__: api_version; expected one of {', '.join(array_api.VERSIONS)}, got {api_version!r}"
+        )
+    return array_api
+
+
+@composite(
+    "_to_device(Tensor self, Device device, *, Any stream=None) -> Tensor", public="Tensor.to_device", method=False
+)
+def to_device(self: Any, device: Any, stream: Any) -> Any:
+    """The tensor on a device: the standard's name for ``to``."""
+    if stream is not None:
+        raise ValueError(f"to_device: stream; expected None on the CPU, got {stream!r}")
+    return self.to(device)
 
 
 @composite("cpu(Tensor self, MemoryFormat? memory_format=None) -> Tensor", public="")
@@ -137,7 +161,171 @@ def map_(self: Any, other: Any, callable: Any) -> Any:
 
 @composite("share_memory_(Tensor self) -> Tensor", public="")
 def share_memory_(self: Any) -> Any:
-    """Moves the storage into memory that processes share."""
-    raise RuntimeError(
-        "share_memory_: sharing memory between processes is not part of this release; see docs/status.md"
-    )
+    """Moves the storage into memory shared with processes that are forked from now on; all its tensors follow."""
+    self.untyped_storage().share_memory_()
+    return self
+
+
+# ---------------------------------------------------------------- older spellings, and questions that programs ask
+
+
+@composite(
+    "new_tensor(Tensor self, Any data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, "
+    "Any layout=None, Any pin_memory=None) -> Tensor",
+    public="",
+    method=True,
+)
+def new_tensor(self: Any, data: Any, dtype: Any, device: Any, requires_grad: bool, layout: Any, pin: Any) -> Any:
+    """A tensor with a copy of the data, of this tensor's dtype and device where none are given."""
+    if isinstance(data, rl.Tensor):
+        import warnings
+
+        warnings.warn(
+            "new_tensor: to copy a tensor, use source.detach().clone(), with .requires_grad_(True) where it is wanted",
+            UserWarning,
+            stacklevel=2,
+        )
+        made = data.detach().to(dtype or self.dtype).to(device or self.device).clone()
+        return made.requires_grad_() if requires_grad else made
+    return rl.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+@composite("is_nonzero(Tensor self) -> Any", public="")
+def is_nonzero(self: Any) -> Any:
+    """Whether the only element differs from 0; RuntimeError when there is not one element."""
+    return bool(self)
+
+
+@composite("const_data_ptr(Tensor self) -> Any", public="")
+def const_data_ptr(self: Any) -> Any:
+    """The address of the first element, for reading."""
+    return self.data_ptr()
+
+
+@composite("dim_order(Tensor self, *, Any ambiguity_check=False) -> Any", public="")
+def dim_order(self: Any, ambiguity_check: Any) -> Any:
+    """The dimensions from the largest stride to the smallest.
+
+    With ``ambiguity_check=True``, or a list of memory formats that shall decide, RuntimeError where several orders
+    describe the memory.
+    """
+    strides, sizes = self.stride(), self.shape
+
+    def order_of(steps: Any) -> tuple[int, ...]:
+        return tuple(sorted(range(len(sizes)), key=lambda d: -steps[d]))
+
+    if not isinstance(ambiguity_check, (bool, list)) or any(
+        not isinstance(f, rl.memory_format) for f in (ambiguity_check if isinstance(ambiguity_check, list) else [])
+    ):
+        raise TypeError("dim_order: ambiguity_check; expected a bool or a list of memory formats")
+    unclear = len(set(strides)) < len(strides) or any(n == 1 for n in sizes) or not self.numel()
+    if ambiguity_check is True and unclear:
+        raise RuntimeError("dim_order: the strides allow several orders; expected one that is unique")
+    if isinstance(ambiguity_check, list) and unclear:
+        fitting = [f for f in ambiguity_check if self.is_contiguous(memory_format=f)]
+        if len(fitting) != 1:
+            raise RuntimeError(f"dim_order: expected one of the memory formats to fit, got {len(fitting)} that do")
+        if fitting[0] in (rl.channels_last, rl.channels_last_3d):
+            return (0, *range(2, len(sizes)), 1)
+        return tuple(range(len(sizes)))
+    return order_of(strides)
+
+
+@composite("is_distributed(Tensor self) -> Any", public="is_distributed")
+def is_distributed(self: Any) -> Any:
+    """False: a tensor lies in one process."""
+    return False
+
+
+@composite("to_dense(Tensor self, ScalarType? dtype=None, *, Any masked_grad=None) -> Tensor", public="")
+def to_dense(self: Any, dtype: Any, masked_grad: Any) -> Any:
+    """The tensor itself, which is dense already, in another dtype if one is given."""
+    return self if dtype is None else self.to(dtype)
+
+
+@composite("dense_dim(Tensor self) -> Any", public="")
+def dense_dim(self: Any) -> Any:
+    """The number of dimensions: all are dense."""
+    return self.dim()
+
+
+@composite("sparse_dim(Tensor self) -> Any", public="")
+def sparse_dim(self: Any) -> Any:
+    """0: no dimension is sparse."""
+    return 0
+
+
+@composite("storage(Tensor self) -> Any", public="")
+def storage(self: Any) -> Any:
+    """The memory as a TypedStorage of the tensor's dtype."""
+    from rushlight.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+@composite("storage_type(Tensor self) -> Any", public="")
+def storage_type(self: Any) -> Any:
+    """The class of the older storages of this dtype, such as FloatStorage."""
+    from rushlight.storage import legacy_class
+
+    return legacy_class(self.dtype)
+
+
+@composite("resize(Tensor self, int[] sizes) -> Tensor", public="", method=True)
+def resize(self: Any, sizes: Any) -> Any:
+    """The elements in another shape, which must hold as many."""
+    return self.reshape(sizes)
+
+
+@composite("resize_as(Tensor self, Tensor tensor) -> Tensor", public="", method=True)
+def resize_as(self: Any, tensor: Any) -> Any:
+    """The elements in the shape of another tensor, which must have as many."""
+    return self.reshape(tensor.shape)
+
+
+@composite("record_stream(Tensor self, Any stream) -> Any", public="")
+def record_stream(self: Any, stream: Any) -> Any:
+    """RuntimeError: a tensor on the CPU belongs to no stream."""
+    raise RuntimeError(f"record_stream: expected a tensor on an accelerator, got one on {self.device}")
+
+
+@composite("map2_(Tensor self, Tensor x, Tensor y, Any callable) -> Tensor", public="")
+def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
+    """Every element replaced by a Python function of it and the elements of two tensors."""
+    if self.requires_grad:
+        raise TypeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
+    columns = [t.expand(self.shape).reshape(-1).tolist() for t in (self, x, y)]
+    values = [callable(a, b, c) for a, b, c in zip(*columns, strict=True)]
+    self.copy_(rl.tensor(values, dtype=self.dtype).reshape(self.shape))
+    return self
+
+
+@composite("module_load(Tensor self, Tensor other, Any assign=False) -> Any", public="")
+def module_load(self: Any, other: Any, assign: Any) -> Any:
+    """What a module's load_state_dict puts in place of this tensor when tensors are swapped."""
+    if assign:
+        return other if isinstance(other, rl.nn.Parameter) == isinstance(self, rl.nn.Parameter) else other.detach()
+    return self.copy_(other).detach()
+
+
+@composite("fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", public="", writes_self=True)
+def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
+    """The main diagonal filled with a value.
+
+    With more than two dimensions all sizes must be equal. ``wrap`` starts the diagonal of a tall matrix anew after
+    each width + 1 rows.
+    """
+    n = self.dim()
+    if n < 2:
+        raise RuntimeError(f"fill_diagonal_: expected at least 2 dimensions, got shape {list(self.shape)}")
+    if n > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError(
+            f"fill_diagonal_: expected all dimensions of equal length beyond 2 dimensions, got shape {list(self.shape)}"
+        )
+    rows, columns = self.shape[0], min(self.shape)
+    step = sum(self.stride())
+    for start in range(0, rows, self.shape[1] + 1) if wrap and n == 2 else (0,):
+        length = min(columns, rows - start)
+        part = self[start:] if start else self
+        part.as_strided((length,), (step,), part.storage_offset()).fill_(fill_value)
+    return self
