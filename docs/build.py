@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import inspect
 import re
 import shutil
 from pathlib import Path
@@ -27,7 +28,8 @@ code, pre {{ font-family: monospace; background: #f4f4f4; }} pre {{ padding: .7r
 table {{ border-collapse: collapse; }} th, td {{ border: 1px solid #ccc; padding: .3rem .6rem; vertical-align: top; }}
 a {{ color: #05c; }} nav {{ margin-bottom: 2rem; }}
 </style></head><body>
-<nav><a href="{root}docs/index.html">Rushlight</a> | <a href="{root}operations.html">operations</a></nav>
+<nav><a href="{root}docs/index.html">Rushlight</a> | <a href="{root}index_of_operations.html">index</a>
+| <a href="{root}operations.html">operations</a></nav>
 {body}</body></html>
 """
 
@@ -45,26 +47,71 @@ def convert(path: Path) -> str:
     return re.sub(r'href="([^":]+)\.md(#[^"]*)?"', r'href="\1.html\2"', body)
 
 
-def operations() -> str:
-    """One section an operation, with every overload's signature, sentence and formula."""
+def shown(record: Operation) -> list[str]:
+    """The public names of a record: with their namespace, methods as Tensor.name."""
+    names = [name if "." in name else f"rushlight.{name}" for name in record.public]
+    names = [f"rushlight.{name}" if not name.startswith(("rushlight.", "Tensor.")) else name for name in names]
+    if record.method:
+        names.append(f"Tensor.{record.name}")
+    twins = [f"{name}_" for name in names if record.inplace and not name.endswith("_")]
+    return [*names, *twins]
+
+
+def operations() -> tuple[str, str]:
+    """The index by namespace, and one section an operation: its names, and every overload with its documentation."""
     groups: dict[str, list[Operation]] = {}
+    names: dict[str, set[str]] = {}
     for record in all_records().values():
-        if not record.name.startswith("_"):
-            groups.setdefault(record.name, []).append(record)
+        for name in shown(record):
+            names.setdefault(name, set()).add(record.name)
+            groups.setdefault(record.name, [])
+        if record.name in groups:
+            groups[record.name].append(record)
     missing = [name for name, records in groups.items() if not any(record.doc for record in records)]
     if missing:
         raise SystemExit(f"docs: operations without documentation: {', '.join(missing)}")
-    sections = [f'<h2 id="{name}">{name}</h2>\n' + "\n".join(map(section, groups[name])) for name in sorted(groups)]
-    index = " ".join(f'<a href="#{name}">{name}</a>' for name in sorted(groups))
-    return f"<h1>Operations</h1>\n<p>{len(groups)} operations: {index}</p>\n" + "\n".join(sections)
+    spaces: dict[str, list[str]] = {}
+    for name in sorted(names):
+        spaces.setdefault(name.rpartition(".")[0], []).append(name)
+    index = []
+    for space, inside in sorted(spaces.items()):
+        links = " ".join(
+            f'<a href="operations.html#{sorted(names[name])[0]}">{name.rpartition(".")[2]}</a>' for name in inside
+        )
+        index.append(f'<h2 id="{space}">{space}</h2>\n<p>{len(inside)} names</p>\n<p>{links}</p>')
+    sections = []
+    for group in sorted(groups, key=lambda g: g.lstrip("_")):
+        found = sorted({name for record in groups[group] for name in shown(record)})
+        title = f'<h2 id="{group}">{found[0]}</h2>\n'
+        also = f"<p>Also {', '.join(found[1:])}.</p>\n" if found[1:] else ""
+        sections.append(title + also + "\n".join(map(section, groups[group])))
+    count = f"<p>{len(names)} names of {len(groups)} operations.</p>\n"
+    return (
+        f"<h1>Index of operations</h1>\n{count}" + "\n".join(index),
+        f"<h1>Operations</h1>\n{count}" + "\n".join(sections),
+    )
 
 
 def section(record: Operation) -> str:
-    parts = [f"<pre>{html.escape(record.schema)}</pre>"]
+    schema = record.schema
+    for prefix in ("_nn_", "_"):  # users do not write the prefix of a private operation
+        if schema.startswith(prefix):
+            schema = schema[len(prefix) :]
+            break
+    parts = [f"<pre>{html.escape(schema)}</pre>"]
     if record.doc:
-        parts.append(f"<p>{html.escape(record.doc.strip())}</p>")
+        text, _, example = record.doc.strip().partition(">>>")
+        text = re.sub(r"\s*Example:*\s*$", "", text)
+        parts += [f"<p>{html.escape(p)}</p>" for p in text.split("\n\n") if p.strip()]
+        if example:
+            parts.append(f"<pre>{html.escape(inspect.cleandoc('>>>' + example))}</pre>")
     if record.formula:
         parts.append(f"<p><code>{html.escape(record.formula)}</code></p>")
+    differentiable = sorted({n.strip() for key, f in record.derivative.items() if f for n in key.split(",")})
+    facts = [f"Differentiable with respect to {', '.join(differentiable)}."] if differentiable else []
+    if record.view:
+        facts.append("The result shows the memory of the input.")
+    parts.append(f"<p><small>{' '.join(facts)} rushlight/ops/{record.module}.py</small></p>")
     return "\n".join(parts)
 
 
@@ -74,9 +121,10 @@ def main() -> None:
     out = parser.parse_args().out
     if out.exists():
         shutil.rmtree(out)
-    written = [Path("operations.html")]
+    written = [Path("index_of_operations.html"), Path("operations.html")]
     out.mkdir(parents=True)
-    (out / "operations.html").write_text(PAGE.format(title="Operations", root="", body=operations()), encoding="utf-8")
+    for path, title, body in zip(written, ("Index of operations", "Operations"), operations(), strict=True):
+        (out / path).write_text(PAGE.format(title=title, root="", body=body), encoding="utf-8")
     for path in pages():
         name = path.relative_to(ROOT).with_suffix(".html")
         target = out / name

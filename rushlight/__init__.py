@@ -8,7 +8,7 @@ Importing loads the extension only; NumPy, BLAS and the submodules are loaded at
 from __future__ import annotations
 
 import importlib
-import types
+import types as _types
 
 from . import _C
 from ._C import (
@@ -42,6 +42,7 @@ from ._C import (
     int16,
     int32,
     int64,
+    jagged,
     layout,
     long,
     memory_format,
@@ -51,6 +52,11 @@ from ._C import (
     set_default_dtype,
     set_num_threads,
     short,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
     tensor,
     uint8,
@@ -69,28 +75,46 @@ e = 2.718281828459045
 newaxis = None
 
 globals().update(_C.operations(""))
-_C._nn = types.SimpleNamespace(**_C.operations("nn.functional"))
+_C._nn = _types.SimpleNamespace(**_C.operations("nn.functional"))
+
+legacy_contiguous_format = contiguous_format
 
 # Where a name that is not an operation lives; its module is imported when the name is first used.
 _LAZY = {
     "_functions": (
-        "TypedStorage allclose are_deterministic_algorithms_enabled as_tensor asarray atleast_1d atleast_2d atleast_3d "
-        "block_diag broadcast_shapes cartesian_prod chain_matmul finfo from_dlpack from_numpy frombuffer "
-        "get_default_device get_rng_state iinfo initial_seed is_complex is_floating_point is_nonzero is_storage "
-        "is_tensor manual_seed meshgrid "
+        "allclose as_tensor asarray atleast_1d atleast_2d atleast_3d "
+        "block_diag broadcast_shapes cartesian_prod chain_matmul cond detach detach_ "
+        "empty_permuted finfo from_dlpack from_file from_numpy frombuffer get_default_device get_device "
+        "get_rng_state iinfo initial_seed is_complex is_floating_point is_neg is_nonzero is_storage is_tensor "
+        "manual_seed meshgrid "
         "numel scalar_tensor seed set_default_device set_default_tensor_type set_printoptions set_rng_state "
-        "tensordot typename use_deterministic_algorithms get_float32_matmul_precision set_float32_matmul_precision "
+        "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum "
+        "tensordot thread_safe_generator to_dlpack typename while_loop AcceleratorError OutOfMemoryError "
         "is_grad_enabled is_inference_mode_enabled is_inference FloatTensor DoubleTensor HalfTensor "
         "BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor is_signed is_conj"
     ),
+    "_settings": (
+        "are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_deterministic_debug_mode get_device_module "
+        "get_float32_matmul_precision get_num_interop_threads has_lapack has_mkl has_openmp has_spectral "
+        "init_num_threads is_deterministic_algorithms_warn_only_enabled is_vulkan_available is_warn_always_enabled "
+        "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads "
+        "set_warn_always use_deterministic_algorithms"
+    ),
+    "storage": (
+        "TypedStorage Storage BoolStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage HalfStorage "
+        "BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage ComplexDoubleStorage"
+    ),
+    "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
     "serialization": "save load",
     "autograd.grad_mode": "no_grad enable_grad set_grad_enabled inference_mode",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
     "func._vmap": "vmap",
-    "_tensor": "return_types",
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
-_SUBMODULES = frozenset("autograd func nn optim utils overrides serialization linalg masked special random".split())
+_SUBMODULES = frozenset(
+    "__config__ accelerator array_api autograd backends cpu cuda func linalg masked mps nn ops optim overrides "
+    "random return_types serialization special storage testing types utils version xpu".split()
+)
 
 
 def __getattr__(name: str) -> Any:

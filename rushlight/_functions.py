@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _C
@@ -25,15 +25,40 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """The object as a tensor: shared where possible, copied when `copy` is True."""
-    made = _C._from_data(obj, dtype, bool(copy))
-    if copy is False and not isinstance(obj, Tensor) and isinstance(obj, (list, tuple, int, float, bool, complex)):
-        raise ValueError("asarray: can't alias arbitrary sequence or number; copy=False is not possible here")
-    if device is not None:
+    """The object as a tensor: shared where possible, copied when `copy` is True, never copied when it is False.
+
+    Bytes and other buffers without shape are read as elements of `dtype`.
+
+    Raises:
+        ValueError: copy=False, and the object, dtype or device needs a copy.
+
+    Example::
+
+        >>> import rushlight
+        >>> rushlight.asarray([1, 2])
+        tensor([1, 2])
+    """
+    plain = isinstance(obj, (bytes, bytearray, memoryview)) or type(obj).__name__ == "array"
+    if plain:
+        made = frombuffer(obj, dtype=dtype or _C.get_default_dtype())
+        if copy or (copy is None and isinstance(obj, bytes)):
+            made = made.clone()
+    else:
+        shared = isinstance(obj, Tensor) or any(
+            hasattr(obj, name) for name in ("__dlpack__", "__array_interface__", "__array__")
+        )
+        if copy is False and not shared:
+            raise ValueError("asarray: can't alias arbitrary sequence into a tensor; copy=False needs memory to share")
+        made = _C._from_data(obj, None if copy is False else dtype, bool(copy))
+        if copy is False and dtype is not None and made.dtype != dtype:
+            raise ValueError(f"asarray: can't alias tensor with dtype {made.dtype} into dtype {dtype}; copy=False")
+    if device is not None and made.device.type != _C.device(device).type:
+        if copy is False:
+            raise ValueError(f"asarray: can't alias tensor on {made.device} into device {device}; copy=False")
         made = made.to(device)
-    if requires_grad and not made.requires_grad:
+    if requires_grad is True and not made.requires_grad:
         made = made.detach().requires_grad_()
     return made
 
@@ -92,8 +117,97 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """A tensor over the memory of an object with __dlpack__, or of a DLPack capsule."""
     from ._dlpack import from_dlpack as take
 
-    made = take(ext_tensor)
-    return made.clone() if copy else made
+    return take(ext_tensor, device, copy)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule over the tensor's memory."""
+    return tensor.__dlpack__()
+
+
+def from_file(
+    filename: Any,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A vector over the first `size` elements of a file.
+
+    With ``shared=True`` changes go into the file, which is made or grown where needed; otherwise they stay in memory.
+
+    Raises:
+        RuntimeError: the file is smaller, and not shared.
+    """
+    from .storage import _mapped
+
+    kind = dtype or _C.get_default_dtype()
+    count = int(size or 0)
+    storage = _mapped(filename, bool(shared), count * kind.itemsize)
+    made = _C._from_storage(storage, kind, 0, (count,), (1,))
+    return made.requires_grad_() if requires_grad else made
+
+
+def empty_permuted(
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """An uninitialised tensor whose dimensions lie in memory in the order `physical_layout`, the outermost first.
+
+    Raises:
+        RuntimeError: the order is no permutation of the dimensions.
+    """
+    order = list(physical_layout)
+    if sorted(order) != list(range(len(size))):
+        raise RuntimeError(
+            f"empty_permuted: physical_layout; expected a permutation of {list(range(len(size)))}, got {order}"
+        )
+    strides, step = [0] * len(order), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(int(size[d]), 1)
+    return _package().empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def detach(input: Tensor) -> Tensor:
+    """The same memory, cut off from the graph."""
+    return input.detach()
+
+
+def detach_(input: Tensor) -> Tensor:
+    """The tensor itself, cut off from the graph."""
+    return input.detach_()
+
+
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: tuple[Any, ...] | list[Any] = ()
+) -> Any:
+    """true_fn(*operands) if pred is true, else false_fn(*operands)."""
+    return (true_fn if bool(pred) else false_fn)(*operands)
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
+    """The values after body_fn(*values) again and again, from carried_inputs on, while cond_fn(*values) is true."""
+    values = tuple(carried_inputs)
+    while bool(cond_fn(*values)):
+        result = body_fn(*values)
+        values = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if len(values) != len(carried_inputs):
+            raise RuntimeError(
+                f"while_loop: body_fn must return as many values as it takes; expected {len(carried_inputs)}, got "
+                f"{len(values)}"
+            )
+    return values
 
 
 # ---------------------------------------------------------------- questions
@@ -127,6 +241,16 @@ def is_signed(input: Tensor) -> bool:
 def is_conj(input: Tensor) -> bool:
     """False: conjugation is never lazy."""
     return input.is_conj()
+
+
+def is_neg(input: Tensor) -> bool:
+    """False: negation is never lazy."""
+    return input.is_neg()
+
+
+def get_device(input: Tensor) -> int:
+    """-1 on the CPU."""
+    return input.get_device()
 
 
 def is_inference(input: Tensor) -> bool:
@@ -206,12 +330,22 @@ def dtype_of_type_name(value: Any) -> Any:
 
 class _LegacyMeta(type):
     dtype: Any
+    is_cuda = False
+    is_sparse = False
+
+    @property
+    def layout(cls) -> Any:
+        return _C.strided
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return Tensor(*args, dtype=cls.dtype, **kwargs)
+        if set(kwargs) - {"device"}:
+            raise TypeError(f"{cls.__name__}(): expected no keyword but device, got {sorted(kwargs)}")
+        from ._tensor import make
+
+        return make(Tensor, args, cls.dtype, **kwargs)
 
 
 def __getattr__(name: str) -> Any:
@@ -415,6 +549,11 @@ def get_rng_state() -> Tensor:
     return _C.default_generator.get_state()
 
 
+def thread_safe_generator() -> None:
+    """The generator of a data loader's worker thread: None, since workers seed the default one."""
+    return
+
+
 def set_rng_state(new_state: Tensor) -> None:
     """Puts the default generator into a state from get_rng_state."""
     _C.default_generator.set_state(new_state)
@@ -438,31 +577,6 @@ def set_default_tensor_type(t: Any) -> None:
     _C.set_default_dtype(dtype_of_type_name(t))
 
 
-_settings = {"deterministic": False, "precision": "highest"}
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted for compatibility: every operation here is deterministic."""
-    _settings["deterministic"] = bool(mode)
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """What use_deterministic_algorithms set."""
-    return bool(_settings["deterministic"])
-
-
-def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision set."""
-    return str(_settings["precision"])
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Accepted for compatibility: float32 products are always computed in float32."""
-    if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"set_float32_matmul_precision: expected highest, high or medium, got {precision!r}")
-    _settings["precision"] = precision
-
-
 class _Limits:
     """What finfo and iinfo share."""
 
@@ -470,6 +584,12 @@ class _Limits:
         self.dtype = str(dtype).rpartition(".")[2]
         self.bits = dtype.itemsize * (4 if dtype.is_complex else 8)
         self._fields = fields
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.dtype == getattr(other, "dtype", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dtype))
 
     def __repr__(self) -> str:
         values = ", ".join(
@@ -509,3 +629,61 @@ class iinfo(_Limits):
         super().__init__(dtype, ("min", "max"))
         self.max = 2 ** (self.bits - (1 if dtype.is_signed else 0)) - 1
         self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
+
+
+# ---------------------------------------------------------------- errors
+
+
+class AcceleratorError(RuntimeError):
+    """What an accelerator reports."""
+
+    error_code = 0
+
+
+class OutOfMemoryError(RuntimeError):
+    """An accelerator's memory is used up."""
+
+
+# ---------------------------------------------------------------- numbers that a trace could leave open
+
+
+def sym_int(a: Any) -> int:
+    """int(a)."""
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    """float(a)."""
+    return float(a)
+
+
+def sym_not(a: Any) -> bool:
+    """not a."""
+    return not a
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """max(a, b), a float if one of them is."""
+    greater = max(a, b)
+    return float(greater) if isinstance(a, float) or isinstance(b, float) else greater
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """min(a, b), a float if one of them is."""
+    less = min(a, b)
+    return float(less) if isinstance(a, float) or isinstance(b, float) else less
+
+
+def sym_sqrt(a: Any) -> float:
+    """The square root."""
+    return math.sqrt(a)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """t if b else f."""
+    return t if b else f
+
+
+def sym_sum(args: Any) -> Any:
+    """sum(args)."""
+    return sum(args)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator
 from typing import Any
 
 from . import _C
 from ._C import Size, Tensor
-
-return_types = types.SimpleNamespace()
 
 
 def _repr(self: Tensor) -> str:
@@ -85,24 +82,40 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
-def _new(cls: type, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """The legacy constructor in this tensor's dtype."""
+    return make(Tensor, args, self.dtype, **kwargs)
+
+
+def _new(cls: type, *args: Any, device: Any = None, requires_grad: bool = False) -> Any:
     """Tensor(sizes...), Tensor(data), Tensor(tensor): the legacy constructor, of the default dtype."""
-    kind = dtype or _C.get_default_dtype()
+    return make(cls, args, _C.get_default_dtype(), device, requires_grad)
+
+
+def make(cls: type, args: tuple[Any, ...], kind: Any, device: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor as the legacy constructor makes it, in a dtype."""
+    if len(args) == 1:
+        untyped = getattr(args[0], "_untyped_storage", args[0])
+        if isinstance(untyped, _C.UntypedStorage):
+            count = untyped.nbytes() // kind.itemsize
+            return _C._from_storage(untyped, kind, 0, (count,), (1,))
+        if isinstance(args[0], (bool, float, complex, str)):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
     if device is not None and str(device) not in ("cpu", "meta"):
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {device} was passed")
     if not args:
         made = _C._empty((0,), kind, device)
     elif len(args) == 1 and isinstance(args[0], Tensor):
         source = args[0]
-        if source.dtype != kind and cls is Tensor and dtype is None and source.dtype != _C.get_default_dtype():
-            raise TypeError(f"expected {_C.get_default_dtype()} (got {source.dtype})")
+        if source.dtype != kind and cls is Tensor:
+            raise TypeError(f"new(): expected a tensor of {kind}, got one of {source.dtype}")
         made = source.detach()
         if cls is Tensor:
             return made
     elif len(args) == 1 and isinstance(args[0], (Size,)):
         made = _C._empty(tuple(args[0]), kind, device)
     elif len(args) == 1 and not isinstance(args[0], int):
-        made = _C._from_data(args[0], kind, True)
+        made = _C._from_data(list(args[0]) if isinstance(args[0], range) else args[0], kind, True)
     elif all(isinstance(a, int) for a in args):
         made = _C._empty(args, kind, device)
     else:

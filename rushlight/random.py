@@ -5,9 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from ._functions import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from ._C import default_generator
+from ._functions import get_rng_state, initial_seed, manual_seed, seed, set_rng_state, thread_safe_generator
 
-__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+    "thread_safe_generator",
+]
 
 
 @contextlib.contextmanager

@@ -187,7 +187,8 @@ PyTypeObject make_type(const char* name, newfunc make_new, const char* doc) {
 PyTypeObject types[] = {
     make_type("rushlight.autograd.grad_mode.no_grad", make_no_grad,
               "Switches recording off for the current thread: a context manager and a decorator.\n\n"
-              "Example::\n\n    >>> with rushlight.no_grad():\n    ...     (x * 2).requires_grad\n    False"),
+              "Example::\n\n    >>> x = rushlight.ones(1, requires_grad=True)\n    >>> with rushlight.no_grad():\n    "
+              "...     (x * 2).requires_grad\n    False"),
     make_type("rushlight.autograd.grad_mode.enable_grad", make_enable_grad,
               "Switches recording on for the current thread: a context manager and a decorator."),
     make_type("rushlight.autograd.grad_mode.set_grad_enabled", make_set_grad,

@@ -20,6 +20,22 @@ struct OpObject {
 
 std::vector<PyTypeObject*> return_types;  // named tuple types by op index, made at first use
 
+// Every field on a line of its own.
+PyObject* named_repr(PyObject* self) {
+  PyObject* fields = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__");
+  PyObject* text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
+  for (Py_ssize_t i = 0; fields && text && i < PyTuple_GET_SIZE(fields); i++) {
+    PyObject* longer = PyUnicode_FromFormat("%U%s\n%U=%R", text, i ? "," : "", PyTuple_GET_ITEM(fields, i),
+                                            PyStructSequence_GET_ITEM(self, i));
+    Py_DECREF(text);
+    text = longer;
+  }
+  PyObject* whole = text ? PyUnicode_FromFormat("%U)", text) : nullptr;
+  Py_XDECREF(text);
+  Py_XDECREF(fields);
+  return whole;
+}
+
 PyTypeObject* return_type(const Op& op) {
   if (RL_UNLIKELY(return_types.empty())) return_types.resize(static_cast<size_t>(op_table_size));
   PyTypeObject*& type = return_types[static_cast<size_t>(op.index)];
@@ -31,6 +47,8 @@ PyTypeObject* return_type(const Op& op) {
   PyStructSequence_Desc desc = {name->c_str(), nullptr, fields, op.result_count};
   type = PyStructSequence_NewType(&desc);
   if (!type) throw PythonError();
+  type->tp_repr = named_repr;
+  PyType_Modified(type);
   return type;
 }
 

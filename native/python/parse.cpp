@@ -459,7 +459,7 @@ void convert_again(const Op& op, int i, PyObject* object, Frame& frame) {
   else if (a.kind == Kind::Tensor && !is_tensor(object) && scalar_from(object, v))  // operations in C++ pass numbers
     return;
   else
-    RL_CHECK(convert(a, object, frame, v), Type, "%s: argument '%s'; expected %s, got %s", op.name, a.name,
+    RL_CHECK(convert(op, a, object, frame, v), Type, "%s: argument '%s'; expected %s, got %s", op.name, a.name,
              kind_text(a), Py_TYPE(object)->tp_name);
 }
 

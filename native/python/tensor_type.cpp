@@ -513,7 +513,8 @@ Py_ssize_t slot_length(PyObject* self) {
   return static_cast<Py_ssize_t>(t->size(0));
 }
 
-Py_hash_t slot_hash(PyObject* self) { return hash_pointer(self); }
+// id(), as PyTorch has it.
+Py_hash_t slot_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<intptr_t>(self)); }
 
 // repr, format and the rest of what is not about speed is Python: rushlight/_tensor.py
 PyObject* python_helper(const char* function, PyObject* self, PyObject* argument = nullptr) {

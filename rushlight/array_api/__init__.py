@@ -470,7 +470,7 @@ def concat(arrays: Any, /, *, axis: builtins.int | None = 0) -> Tensor:
     return _rl.cat(list(arrays), axis)
 
 
-def expand_dims(x: Tensor, /, *, axis: Any = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
     """New axes of size 1, at these places of the result."""
     places = (axis,) if isinstance(axis, builtins.int) else tuple(axis)
     n = x.ndim + len(places)

@@ -55,7 +55,7 @@ class saved_tensors_hooks:
     Example::
 
         >>> x = rushlight.ones(2, requires_grad=True)
-        >>> with rushlight.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), rushlight.from_numpy):
+        >>> with rushlight.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy(), rushlight.from_numpy):
         ...     y = (x * x).sum()
     """
 

@@ -76,7 +76,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         >>> models = [rushlight.nn.Linear(2, 3) for _ in range(5)]
         >>> params, buffers = rushlight.func.stack_module_state(models)
         >>> params["weight"].shape
-        torch.Size([5, 3, 2])
+        rushlight.Size([5, 3, 2])
     """
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

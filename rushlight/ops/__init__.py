@@ -32,5 +32,6 @@ MODULES = (
     "parts",
     "autograd_ops",
     "tensor",
+    "functions",
 )
 """Modules that hold records, in table order."""

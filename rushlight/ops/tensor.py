@@ -70,9 +70,7 @@ def __array_namespace__(self: Any, api_version: Any) -> Any:
     return array_api
 
 
-@composite(
-    "_to_device(Tensor self, Device device, *, Any stream=None) -> Tensor", public="Tensor.to_device", method=False
-)
+@composite("_to_device(Tensor self, Any device, *, Any stream=None) -> Tensor", public="Tensor.to_device", method=False)
 def to_device(self: Any, device: Any, stream: Any) -> Any:
     """The tensor on a device: the standard's name for ``to``."""
     if stream is not None:
@@ -170,7 +168,7 @@ def share_memory_(self: Any) -> Any:
 
 
 @composite(
-    "new_tensor(Tensor self, Any data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, "
+    "new_tensor(Tensor self, Any data, *, ScalarType? dtype=None, Any device=None, bool requires_grad=False, "
     "Any layout=None, Any pin_memory=None) -> Tensor",
     public="",
     method=True,
@@ -306,26 +304,3 @@ def module_load(self: Any, other: Any, assign: Any) -> Any:
     if assign:
         return other if isinstance(other, rl.nn.Parameter) == isinstance(self, rl.nn.Parameter) else other.detach()
     return self.copy_(other).detach()
-
-
-@composite("fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", public="", writes_self=True)
-def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
-    """The main diagonal filled with a value.
-
-    With more than two dimensions all sizes must be equal. ``wrap`` starts the diagonal of a tall matrix anew after
-    each width + 1 rows.
-    """
-    n = self.dim()
-    if n < 2:
-        raise RuntimeError(f"fill_diagonal_: expected at least 2 dimensions, got shape {list(self.shape)}")
-    if n > 2 and len(set(self.shape)) > 1:
-        raise RuntimeError(
-            f"fill_diagonal_: expected all dimensions of equal length beyond 2 dimensions, got shape {list(self.shape)}"
-        )
-    rows, columns = self.shape[0], min(self.shape)
-    step = sum(self.stride())
-    for start in range(0, rows, self.shape[1] + 1) if wrap and n == 2 else (0,):
-        length = min(columns, rows - start)
-        part = self[start:] if start else self
-        part.as_strided((length,), (step,), part.storage_offset()).fill_(fill_value)
-    return self

@@ -1,0 +1,120 @@
+"""Every public name of PyTorch is here, or is listed with a reason in docs/differences.md."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import re
+import types
+import typing
+
+import pytest
+
+reference = pytest.importorskip("torch")
+importlib.import_module("torch.utils.data")
+
+SPACES = (
+    "",
+    "Tensor",
+    "linalg",
+    "fft",
+    "special",
+    "nn",
+    "nn.functional",
+    "nn.init",
+    "optim",
+    "autograd",
+    "utils.data",
+    "testing",
+    "storage",
+    "random",
+    "types",
+    "overrides",
+    "utils.dlpack",
+)
+DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "differences.md"
+
+# Names that work in progress will deliver; empty in a release.
+COMING: dict[str, str] = {
+    "": (
+        "bartlett_window blackman_window complex cumulative_trapezoid fft frexp gradient hamming_window "
+        "hann_window i0 i0_ igamma igammac isreal istft kaiser_window lobpcg logcumsumexp mvlgamma polar range "
+        "resolve_conj resolve_neg signal stft trapezoid trapz "
+    ),
+    "Tensor": (
+        "frexp i0 i0_ igamma igamma_ igammac igammac_ isreal istft logcumsumexp mvlgamma mvlgamma_ stft "
+    ),
+    "fft": (
+        "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft "
+        "irfft2 irfftn rfft rfft2 rfftfreq rfftn "
+    ),
+    "special": (
+        "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u "
+        "chebyshev_polynomial_v chebyshev_polynomial_w gammainc gammaincc hermite_polynomial_h "
+        "hermite_polynomial_he i0 i0e i1 i1e laguerre_polynomial_l legendre_polynomial_p modified_bessel_i0 "
+        "modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 multigammaln ndtri scaled_modified_bessel_k0 "
+        "scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w spherical_bessel_j0 "
+    ),
+}
+
+
+def space(package, path):
+    found = package
+    for part in filter(None, path.split(".")):
+        found = getattr(found, part)
+    return found
+
+
+def is_theirs(path, owner, name):
+    """Whether a name of a module is meant for users, and not something the module imported or documents with."""
+    value = getattr(owner, name)
+    imported = isinstance(value, (str, dict, bool, typing.TypeVar)) or value is reference.Tensor
+    if path not in ("", "Tensor") and imported:
+        return False
+    if isinstance(value, types.ModuleType):
+        return value.__name__.startswith("torch.") and not value.__name__.startswith("torch._")
+    home = getattr(value, "__module__", None)
+    return not isinstance(home, str) or home.split(".")[0] == "torch"
+
+
+def names(path):
+    owner = space(reference, path)
+    return sorted(n for n in dir(owner) if not n.startswith("_") and is_theirs(path, owner, n))
+
+
+def absent():
+    """What the document lists: namespace -> name -> reason."""
+    block = re.search(r"```absent\n(.*?)```", DOCUMENT.read_text(), re.S)
+    assert block, "docs/differences.md has no block of absent names"
+    listed: dict[str, dict[str, str]] = {path: {} for path in SPACES}
+    reason = ""
+    for line in block[1].splitlines():
+        if line.startswith("# "):
+            reason = line[2:]
+        elif line:
+            path, _, rest = line.partition(": ")
+            path = "" if path == "torch" else path.removeprefix("torch.")
+            for name in rest.split():
+                assert name not in listed[path], f"{path}.{name} is listed twice"
+                listed[path][name] = reason
+    return listed
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda p: p or "torch")
+def test_every_name_is_present_or_listed(path):
+    listed, coming = absent()[path], set(COMING.get(path, "").split())
+    ours = space(importlib.import_module("rushlight"), path) if path != "fft" or not coming else None
+    have = {n for n in names(path) if hasattr(ours, n)}
+    assert sorted(have & set(listed)) == [], "names that are listed as absent are present"
+    assert sorted(set(listed) - set(names(path))) == [], "names are listed that PyTorch does not have"
+    assert sorted(set(names(path)) - have - set(listed) - coming) == []
+
+
+@pytest.mark.parametrize("path", [p for p in SPACES if p not in ("Tensor",)], ids=lambda p: p or "torch")
+def test_dir_lists_what_can_be_had(path):
+    if path == "fft" and path in COMING:
+        pytest.skip("fft is in progress")
+    ours = space(importlib.import_module("rushlight"), path)
+    for name in dir(ours):
+        assert getattr(ours, name, None) is not None or name in ("newaxis", "cuda", "hip", "xpu", "rocm"), name
