@@ -1,6 +1,8 @@
 // Running an operation: device checks, the out/in-place gate, the implementation, recording.
 #include "op.h"
 
+#include <cctype>
+
 #include "../autograd/autograd.h"
 #include "ops.h"
 #include "profiler.h"
@@ -203,6 +205,36 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+// The name that users know: "softmax" for _softmax, "relu" for _nn_relu.
+const char* known_name(const Op& op) {
+  const char* name = op.name;
+  if (!std::strncmp(name, "_nn_", 4)) return name + 4;
+  return name + (*name == '_' && name[1] != '_');
+}
+
+// "mul: ..." or "Tensor.item() ...": the message starts with a name.
+bool is_named(const std::string& message) {
+  size_t i = 0;
+  while (i < message.size() &&
+         (std::isalnum(static_cast<unsigned char>(message[i])) || message[i] == '_' || message[i] == '.'))
+    i++;
+  return i > 0 && i < message.size() && (message[i] == ':' || message[i] == '(');
+}
+
+// Throws the exception in flight again; an error that names no operation gets the name of this one.
+[[noreturn]] [[gnu::noinline]] void rethrow_named(const Op& op) {
+  try {
+    throw;
+  } catch (Error& e) {
+    if (!is_named(e.message)) e.message = std::string(known_name(op)) + ": " + e.message;
+    throw;
+  }
+}
+
+}  // namespace
+
 // The in-place twin of a composite: its result, written with copy_, so that the tape sees the write.
 [[gnu::noinline]] static void run_composite_inplace(const Op& op, const Value* args, Value* results) {
   Tensor* self = args[0].tensor;
@@ -263,7 +295,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
       RL_UNLIKELY(transformed) ? run_transformed(c) : op.run(c);
     } catch (...) {
       release_results(results, op.result_count);
-      throw;
+      rethrow_named(op);
     }
     if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
   } else {
@@ -275,7 +307,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
     } catch (...) {
       node_release(node);
       release_results(results, op.result_count);
-      throw;
+      rethrow_named(op);
     }
     if (RL_UNLIKELY(op.flags & kInplaceOnly)) {
       bump_version(args[0].tensor);
