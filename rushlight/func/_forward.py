@@ -150,7 +150,7 @@ def _twice(call: Call, arguments: tuple[Any, ...], values: tuple[Any, ...]) -> A
     with _C.enable_grad():
         made = call.again(on_tape)
         results = [made] if isinstance(made, _C.Tensor) else list(made)
-        live = [i for i, r in enumerate(results) if isinstance(r, _C.Tensor) and r.requires_grad]
+        live = [i for i, r in enumerate(results) if isinstance(r, _C.Tensor) and r.requires_grad and r.numel()]
         directions: dict[int, Any] = {}
         if live:
             seeds = [rushlight.zeros_like(results[i]).requires_grad_() for i in live]

@@ -147,7 +147,9 @@ def _record(kind: str, schema: str, **fields: Any) -> Operation:
     name, overload, arguments, results = parse_schema(schema)
     module = _module_being_read()
     if kind == "elementwise" and module in FINISHED:
-        raise ValueError(f"{name}: an elementwise record must stand above fuse_derivatives(TABLE), the module's last line")
+        raise ValueError(
+            f"{name}: an elementwise record must stand above fuse_derivatives(TABLE), the last line of its module"
+        )
     if "public" not in fields:
         fields["public"] = () if name.startswith("_") else (name,)
     elif isinstance(fields["public"], str):
@@ -266,3 +268,16 @@ class _Namespace:
 
 rl: Any = _Namespace("rushlight")
 """The package, for derivatives and bodies; private operations (leading underscore) are found here too."""
+
+
+def certain(condition: Any) -> bool:
+    """Whether a tensor of one bool is true; False inside vmap, where it may differ from example to example.
+
+    For choices between two ways to the same result, the general one last, and for checks.
+    """
+    return rl._C._unwrap(condition) is None and bool(condition)
+
+
+def differentiated(x: Any) -> bool:
+    """Whether somebody may ask for the derivative by this tensor: on the tape, or in forward mode or vmap."""
+    return rl._C._unwrap(x) is not None or (x.requires_grad and rl._C.is_grad_enabled())

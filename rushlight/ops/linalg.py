@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._record import composite, native, rl
+from ._record import certain, composite, native, rl
 
 
 def _h(a: Any) -> Any:
@@ -35,7 +35,7 @@ def _real_dtype(dtype: Any) -> Any:
 
 def _unused(grad: Any) -> bool:
     """Whether an incoming gradient is the zero that stands for none."""
-    return not grad.requires_grad and not bool((grad != 0).any())
+    return not grad.requires_grad and certain((grad == 0).all())
 
 
 def _refuse_low(name: str, what: str, x: Any) -> None:
@@ -315,7 +315,7 @@ def _det_backward(grad: Any, A: Any, result: Any) -> Any:
     singular = result == 0
     if A.numel() == 0:
         return rl.zeros_like(A)
-    if not bool(singular.any()):
+    if certain(~singular.any()):
         eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         scaled = (grad * rl.conj(result)).unsqueeze(-1).unsqueeze(-1) * eye
         return rl.linalg_solve(_h(A), scaled)

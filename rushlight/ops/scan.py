@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _batch
-from ._record import composite, native, rl
+from ._record import certain, composite, native, rl
 
 
 def _reversed_sum(grad: Any, dim: int) -> Any:
@@ -17,7 +17,7 @@ def _cumprod_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
     """Sums over the products that contain an element, divided by it; through products without it where it is zero."""
     if self.dim() == 0 or self.numel() == 0:
         return grad
-    if not self.is_complex() and rl._C._unwrap(self) is None and bool((self.detach() != 0).all()):
+    if not self.is_complex() and certain((self.detach() != 0).all()):
         return _reversed_sum(grad * result, dim) / self
     terms = []
     n = self.size(dim)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._record import composite, native, rl
+from ._record import certain, composite, differentiated, native, rl
 from .linalg import _check_matrix, _h, _im, _is_vector, _re, _real_dtype, _unused
 
 # ---------------------------------------------------------------- eigenvalues
@@ -31,7 +31,7 @@ def _check_phase(name: str, diagonal: Any, scale: Any) -> None:
         return
     imaginary = _im(diagonal).abs().amax()
     limit = 1e-2
-    if not bool(imaginary <= limit + limit * scale.abs().amax()):
+    if certain(~(imaginary <= limit + limit * scale.abs().amax())):
         raise RuntimeError(
             f"{name}: the loss depends on the phase of the vectors, which is not determined; it must be the same "
             "when they are multiplied by numbers of absolute value 1"
@@ -81,7 +81,7 @@ def linalg_eigh(self: Any, UPLO: str) -> Any:
 @composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", public="linalg.eigvalsh", method=False, out=True)
 def linalg_eigvalsh(self: Any, UPLO: str) -> Any:
     """Eigenvalues of a Hermitian matrix in ascending order."""
-    return rl._linalg_eigh(self, UPLO, self.requires_grad and rl.is_grad_enabled())[0]
+    return rl._linalg_eigh(self, UPLO, differentiated(self))[0]
 
 
 def _eig_backward(g_w: Any, g_v: Any, w: Any, v: Any, real: bool) -> Any:
@@ -123,7 +123,7 @@ def linalg_eig(self: Any) -> Any:
 @composite("linalg_eigvals(Tensor self) -> Tensor", public="linalg.eigvals", method=False, out=True)
 def linalg_eigvals(self: Any) -> Any:
     """Eigenvalues of a square matrix, complex, in no order."""
-    return rl._linalg_eig(self, self.requires_grad and rl.is_grad_enabled())[0]
+    return rl._linalg_eig(self, differentiated(self))[0]
 
 
 # ---------------------------------------------------------------- singular values
@@ -199,7 +199,7 @@ def linalg_svd(A: Any, full_matrices: bool, driver: Any) -> Any:
 def linalg_svdvals(A: Any, driver: Any) -> Any:
     """The singular values in descending order."""
     _check_driver("linalg.svdvals", driver)
-    return rl._linalg_svd(A, False, A.requires_grad and rl.is_grad_enabled())[1]
+    return rl._linalg_svd(A, False, differentiated(A))[1]
 
 
 @composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out=True)

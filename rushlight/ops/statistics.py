@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._record import composite, rl
+from ._record import certain, composite, rl
 
 
 @composite(
@@ -50,7 +50,7 @@ def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, na
             f"{name}: interpolation; expected 'linear', 'lower', 'higher', 'midpoint' or 'nearest', got "
             f"{interpolation!r}"
         )
-    if not bool(((q >= 0) & (q <= 1)).all()):
+    if certain(~((q >= 0) & (q <= 1)).all()):
         raise RuntimeError(f"{name}: q; expected numbers from 0 to 1, got {q.tolist()}")
     if self.numel() == 0:
         raise RuntimeError(f"{name}: expected at least one element, got shape {list(self.shape)}")
@@ -113,18 +113,18 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
             )
         if weights.numel() != n:
             raise RuntimeError(f"cov: {name}; expected {n} numbers, one per column, got {weights.numel()}")
-        if n and bool((weights < 0).any()):
+        if n and certain((weights < 0).any()):
             raise RuntimeError(f"cov: {name}; expected no negative numbers")
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
     total = rl.tensor(n) if weights is None else weights.sum()
-    if weights is not None and not bool(total != 0):
+    if weights is not None and certain(total == 0):
         raise RuntimeError("cov: the weights sum up to zero")
     mean = (x if weights is None else x * weights).sum(1) / total
     if aweights is not None and correction != 0:
         degrees = total - correction * (weights * aweights).sum() / total
     else:
         degrees = total - correction
-    if not bool(degrees > 0):
+    if certain(~(degrees > 0)) if isinstance(degrees, rl.Tensor) else not degrees > 0:
         import warnings
 
         warnings.warn("cov: expected more degrees of freedom than 0", stacklevel=3)
