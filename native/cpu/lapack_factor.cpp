@@ -35,6 +35,95 @@ int64_t orgqr_space(int m, int n, int k, int leading) {
   return query_size(answer);
 }
 
+// ---- small real matrices: the plain algorithm, in the order of LAPACK's reference implementation. Calls cost more
+// than the work, and float32 results have the bits of PyTorch's (MKL's) at these sizes.
+
+constexpr int kSmallQr = 16;
+
+template <class T>
+T vector_size(const T* x, int64_t n) {
+  T scale(0), sum(1);
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] == T(0)) continue;
+    const T size = std::abs(x[i]);
+    if (scale < size) {
+      const T ratio = scale / size;
+      sum = T(1) + sum * ratio * ratio;
+      scale = size;
+    } else {
+      const T ratio = size / scale;
+      sum += ratio * ratio;
+    }
+  }
+  return scale * std::sqrt(sum);
+}
+
+// Subtracts tau v (v . c) from a column, where v starts with an implicit 1.
+template <class T>
+void reflect(const T* v, T tau, T* column, int64_t n) {
+  T product = column[0];
+  for (int64_t i = 1; i < n; ++i) product += v[i] * column[i];
+  product *= tau;
+  column[0] -= product;
+  for (int64_t i = 1; i < n; ++i) column[i] -= product * v[i];
+}
+
+// Numbers whose squares and quotients neither overflow nor lose digits: others are left to LAPACK's rescaling.
+template <class T>
+bool is_moderate(const T* a, int m, int n, int leading) {
+  constexpr T limit = std::is_same_v<T, float> ? T(1e15) : T(1e120);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < m; ++i) {
+      const T size = std::abs(a[j * leading + i]);
+      if (!(size == T(0) || (size < limit && size > 1 / limit))) return false;
+    }
+  }
+  return true;
+}
+
+template <class T>
+bool factor_small(int m, int n, T* a, int leading, T* tau) {
+  if constexpr (!is_complex_v<T>) {
+    if (m > kSmallQr || n > kSmallQr || !is_moderate(a, m, n, leading)) return false;
+    for (int64_t i = 0; i < std::min(m, n); ++i) {
+      T* const v = a + i * leading + i;
+      const int64_t rows = m - i;
+      const T rest = vector_size(v + 1, rows - 1);
+      tau[i] = T(0);
+      if (rest == T(0)) continue;
+      const T head = std::abs(v[0]), more = std::max(head, rest), ratio = std::min(head, rest) / more;
+      const T beta = -std::copysign(more * std::sqrt(T(1) + ratio * ratio), v[0]);
+      tau[i] = (beta - v[0]) / beta;
+      const T scale = v[0] - beta;
+      for (int64_t r = 1; r < rows; ++r) v[r] /= scale;
+      for (int64_t j = 1; j < n - i; ++j) reflect(v, tau[i], v + j * leading, rows);
+      v[0] = beta;
+    }
+    return true;
+  }
+  return false;
+}
+
+// The first n columns of the product of k reflectors.
+template <class T>
+bool multiply_small(int m, int n, int k, T* a, int leading, const T* tau) {
+  if constexpr (!is_complex_v<T>) {
+    if (m > kSmallQr || n > kSmallQr) return false;
+    for (int64_t j = k; j < n; ++j)
+      for (int64_t i = 0; i < m; ++i) a[j * leading + i] = T(i == j ? 1 : 0);
+    for (int64_t i = k - 1; i >= 0; --i) {
+      T* const v = a + i * leading + i;
+      const int64_t rows = m - i;
+      for (int64_t j = 1; j < n - i; ++j) reflect(v, tau[i], v + j * leading, rows);
+      for (int64_t r = 1; r < rows; ++r) v[r] *= -tau[i];
+      v[0] = T(1) - tau[i];
+      for (int64_t r = 0; r < i; ++r) a[i * leading + r] = T(0);
+    }
+    return true;
+  }
+  return false;
+}
+
 template <class T>
 rl_status geqrf(const rl_tensor* a, rl_tensor* qr, rl_tensor* tau) {
   RL_TRY(g_geqrf.find<T>());
@@ -51,7 +140,8 @@ rl_status geqrf(const rl_tensor* a, rl_tensor* qr, rl_tensor* tau) {
       T* const matrix = work.begin(item_of<T>(qr, 2, b));
       pack(matrix, leading, item_of<T>(a, 2, b), from);
       int status = 0;
-      if (k > 0) g_geqrf.call<T>(&m, &n, matrix, &leading, factors.get(), space.get(), &length, &status);
+      if (k > 0 && !factor_small(m, n, matrix, leading, factors.get()))
+        g_geqrf.call<T>(&m, &n, matrix, &leading, factors.get(), space.get(), &length, &status);
       store_vector(item_of<T>(tau, 1, b), tau->strides[tau->ndim - 1], factors.get(), k);
       work.finish();
     }
@@ -78,7 +168,8 @@ rl_status householder_product(const rl_tensor* a, const rl_tensor* tau, rl_tenso
       const T* const t = item_of<T>(tau, 1, b);
       for (int i = 0; i < k; ++i) factors[i] = t[i * tau->strides[tau->ndim - 1]];
       int status = 0;
-      if (n > 0) g_orgqr.call<T>(&m, &n, &k, matrix, &leading, factors.get(), space.get(), &length, &status);
+      if (n > 0 && !multiply_small(m, n, k, matrix, leading, factors.get()))
+        g_orgqr.call<T>(&m, &n, &k, matrix, &leading, factors.get(), space.get(), &length, &status);
       work.finish();
     }
     return RL_OK;
@@ -142,14 +233,15 @@ rl_status qr(const rl_tensor* a, rl_tensor* q, rl_tensor* r) {
     for (int64_t b = begin; b < end; ++b) {
       pack(matrix, leading, item_of<T>(a, 2, b), from);
       int status = 0;
-      if (k > 0) g_geqrf.call<T>(&m, &n, matrix, &leading, factors.get(), space.get(), &length, &status);
+      if (k > 0 && !factor_small(m, n, matrix, leading, factors.get()))
+        g_geqrf.call<T>(&m, &n, matrix, &leading, factors.get(), space.get(), &length, &status);
       T* const to = item_of<T>(r, 2, b);
       for (int64_t j = 0; j < n; ++j) {
         for (int64_t i = 0; i < triangle.rows; ++i)
           to[i * triangle.row_stride + j * triangle.column_stride] = i <= j ? matrix[j * leading + i] : T(0);
       }
       if (!q) continue;
-      if (q_columns > 0)
+      if (q_columns > 0 && !multiply_small(m, q_columns, k, matrix, leading, factors.get()))
         g_orgqr.call<T>(&m, &q_columns, &k, matrix, &leading, factors.get(), space.get(), &length, &status);
       unpack(item_of<T>(q, 2, b), matrix_shape(q), matrix, leading);
     }

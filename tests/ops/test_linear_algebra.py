@@ -495,3 +495,21 @@ def test_small_products_in_every_layout(dtype, size):
     assert np.array_equal(square.addmm_(square, square).to(wide).numpy(),
                           rl.addmm(matrix(4, 4, dtype=dtype), matrix(4, 4, dtype=dtype), matrix(4, 4, dtype=dtype))
                           .to(wide).numpy())  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (7, 5), (4, 4), (9, 3)])
+def test_small_qr_has_the_bits_of_torch(shape):
+    torch = pytest.importorskip("torch")
+    a = matrix(*shape, dtype=rl.float32, seed=11)
+    for ours, theirs in zip(linalg.qr(a), torch.linalg.qr(torch.from_numpy(a.numpy())), strict=True):
+        assert np.array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_qr_of_numbers_of_extreme_size(factor):
+    a = matrix(4, 3, dtype=rl.float32)
+    q, r = linalg.qr(a * factor)
+    near(q.abs(), linalg.qr(a)[0].abs(), rl.float32)
+    near((r / factor).abs(), linalg.qr(a)[1].abs(), rl.float32)
+    zero = linalg.qr(rl.zeros(3, 3))
+    assert zero.R.tolist() == [[0.0] * 3] * 3 and zero.Q.tolist() == np.eye(3).tolist()
