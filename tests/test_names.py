@@ -41,9 +41,7 @@ COMING: dict[str, str] = {
         "hann_window i0 i0_ igamma igammac isreal istft kaiser_window lobpcg logcumsumexp mvlgamma polar range "
         "resolve_conj resolve_neg signal stft trapezoid trapz "
     ),
-    "Tensor": (
-        "frexp i0 i0_ igamma igamma_ igammac igammac_ isreal istft logcumsumexp mvlgamma mvlgamma_ stft "
-    ),
+    "Tensor": ("frexp i0 i0_ igamma igamma_ igammac igammac_ isreal istft logcumsumexp mvlgamma mvlgamma_ stft "),
     "fft": (
         "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft "
         "irfft2 irfftn rfft rfft2 rfftfreq rfftn "

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "cpu/matmul_bf16.h"
 #include "cpu/matmul_blas.h"
 #include "cpu/matmul_integer.h"
 #include "cpu/matmul_small.h"
@@ -342,8 +343,32 @@ rl_status small_product(const Product& p) {
   return RL_OK;
 }
 
+// Products with enough work in each matrix to keep all threads busy, on processors that can.
+bool is_bf16_product(const Product& p) {
+  const int64_t work = p.m * p.n * p.k;
+  return p.m >= 16 && p.n >= 16 && p.k >= 32 && work >= (p.count() == 1 ? 1 << 18 : kSmallWork) && !p.copy_a &&
+         !p.copy_b && !p.copy_add && bf16_products();
+}
+
+rl_status bf16_batch(const Product& p) {
+  const Matrix &a = p.of[kA], &b = p.of[kB], &add = p.of[kAdd], &out = p.of[kOut];
+  BatchWalk walk(p.batch, 0);
+  for (int64_t i = 0; i < p.count(); ++i, walk.next()) {
+    RL_TRY(
+        bf16_product({p.m, p.n, p.k, static_cast<const bfloat16*>(a.data) + walk.offset(kA),
+                      static_cast<const bfloat16*>(b.data) + walk.offset(kB),
+                      add.data ? static_cast<const bfloat16*>(add.data) + walk.offset(kAdd) : nullptr,
+                      static_cast<bfloat16*>(out.data) + walk.offset(kOut), a.row, a.column, b.row, b.column, add.row,
+                      add.column, out.row, out.column, static_cast<float>(p.alpha.re), static_cast<float>(p.beta.re)}));
+  }
+  return RL_OK;
+}
+
 template <class C, class S>
 rl_status blas_product(Product& p) {
+  if constexpr (std::is_same_v<S, bfloat16>) {
+    if (is_bf16_product(p)) return bf16_batch(p);
+  }
   if constexpr (std::is_same_v<C, S>) {
     if (is_small(p)) return small_product<C>(p);
   }

@@ -513,3 +513,23 @@ def test_qr_of_numbers_of_extreme_size(factor):
     near((r / factor).abs(), linalg.qr(a)[1].abs(), rl.float32)
     zero = linalg.qr(rl.zeros(3, 3))
     assert zero.R.tolist() == [[0.0] * 3] * 3 and zero.Q.tolist() == np.eye(3).tolist()
+
+
+@pytest.mark.parametrize("transposed", list(itertools.product([False, True], repeat=2)))
+@pytest.mark.parametrize("size", [(64, 64, 64), (70, 130, 65), (16, 40, 1000), (97, 257, 513), (300, 20, 50)])
+def test_bfloat16_products_are_summed_in_float32(size, transposed):
+    m, n, k = size
+    a, b = matrix(m, k, dtype=rl.bfloat16), matrix(k, n, dtype=rl.bfloat16, seed=1)
+    x = a.mT.contiguous().mT if transposed[0] else a
+    y = b.mT.contiguous().mT if transposed[1] else b
+    want = a.double().numpy() @ b.double().numpy()
+    bound = 0.005 * (np.abs(want) + 1e-3 * (np.abs(a.double().numpy()) @ np.abs(b.double().numpy())))
+    assert (np.abs((x @ y).double().numpy() - want) < bound).all()
+    c = matrix(m, n, dtype=rl.bfloat16, seed=2)
+    got = rl.addmm(c, x, y, beta=2, alpha=-1).double().numpy()
+    assert (np.abs(got - (2 * c.double().numpy() - want)) < bound + 0.01 * np.abs(c.double().numpy())).all()
+    out = rl.empty(n, m, dtype=rl.bfloat16).mT
+    assert np.array_equal(rl.mm(x, y, out=out).double().numpy(), (x @ y).double().numpy())
+    special = a.clone()
+    special[3, 5] = float("inf")
+    assert not (special @ y)[3].isfinite().any() and (special @ y)[4].isfinite().all()
