@@ -113,7 +113,7 @@ _LAZY = {
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
 _SUBMODULES = frozenset(
     "__config__ accelerator array_api autograd backends cpu cuda func linalg masked mps nn ops optim overrides "
-    "random return_types serialization special storage testing types utils version xpu".split()
+    "profiler random return_types serialization special storage testing types utils version xpu".split()
 )
 
 

@@ -163,6 +163,7 @@ Py finish_output(FunctionNode* f, PyObject* item, uint32_t i, bool recording, Py
              "a leaf Variable that requires grad has been used in an in-place operation. (%s, shape %s)",
              node_name(n).c_str(), shape_text(t).c_str());
     if (t->base) {
+      check_dirty_view(t, node_name(n).c_str());
       int edge = 0, self_edge = -1;
       for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
         if (!as_tensor(PyTuple_GET_ITEM(args, k))) continue;

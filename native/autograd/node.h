@@ -212,6 +212,8 @@ NodeRef view_of_base(Node* copy_slices);  // the written view, as a node over it
 // The output number of a view that requires grad only through its base (made under no_grad): it has no place in the
 // graph.
 constexpr uint32_t kThroughBase = UINT32_MAX;
+// Refuses, before anything has changed, a view that an autograd.Function wrote and that cannot be followed.
+void check_dirty_view(Tensor* self, const char* name);
 // `self`, just written by `node`, continues from it. `self_edge`: the edge of `node` that stands for the old value.
 void rebase_history(Tensor* self, Node* node, int self_edge);
 void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);

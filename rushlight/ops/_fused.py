@@ -48,12 +48,16 @@ def _fuse(operation: Operation, name: str, formula: Callable[..., Any]) -> None:
     if sum(f is not None for f in operation.derivative.values()) > 1:
         symbol += f"_{name}"
     schema = ", ".join(f"{types.get(n, 'Tensor')} {n}" for n in names)
+    # Of an activation with corners, the derivative is flat where it depends on the input by comparisons alone: a zero
+    # gradient, as in PyTorch, not none.
+    flat = [n for n in names if n != "grad" and types.get(n, "Tensor").startswith("Tensor")]
+    flat = flat if operation.module == "activation" else []
     fused = elementwise(
         f"{symbol}({schema}) -> Tensor",
         lambda *inputs, _result=result: _result,
         types=" ".join(word for word in operation.options["types"].split() if word in _FLOATS),
         method=False,
-        derivative=_LazyDerivatives(symbol, names, result),
+        derivative=_LazyDerivatives(symbol, names, result, flat),
         doc=f"The gradient of {operation.name}" + (f" by {name}." if symbol.endswith(name) else "."),
     )
     fused.module = operation.module  # importing that module makes this record
@@ -70,15 +74,14 @@ def _caller(symbol: str, names: list[str]) -> Callable[..., Any]:
 class _LazyDerivatives(dict[str, "Callable[..., Any] | None"]):
     """The derivatives of a fused derivative, found when somebody asks: importing the records must be quick."""
 
-    def __init__(self, symbol: str, names: list[str], result: Expression) -> None:
+    def __init__(self, symbol: str, names: list[str], result: Expression, flat: list[str]) -> None:
         super().__init__()
-        self._wanted: tuple[str, list[str], Expression] | None = (symbol, names, result)
+        self._wanted: tuple[str, list[str], Expression, list[str]] | None = (symbol, names, result, flat)
 
     def _fill(self) -> None:
         if self._wanted is not None:
-            symbol, names, result = self._wanted
-            self._wanted = None
-            self.update(_derivatives_of(symbol, names, result))
+            wanted, self._wanted = self._wanted, None
+            self.update(_derivatives_of(*wanted))
 
     def items(self) -> Any:
         self._fill()
@@ -113,13 +116,17 @@ class _LazyDerivatives(dict[str, "Callable[..., Any] | None"]):
         return super().get(name, default)
 
 
-def _derivatives_of(symbol: str, names: list[str], result: Expression) -> dict[str, Callable[..., Any] | None]:
+def _derivatives_of(
+    symbol: str, names: list[str], result: Expression, flat: list[str]
+) -> dict[str, Callable[..., Any] | None]:
     found = gradient(result, names, variable("grad_result"))
     derivatives: dict[str, Callable[..., Any] | None] = {}
     for name, part in found.items():
         if part is not None:
             used = [n for n in ("grad_result", *names) if n == "grad_result" or _uses(part, n)]
             derivatives[name] = tensor_function(f"{symbol.strip('_')}_by_{name}", used, [part], rl)
+        elif name in flat:
+            derivatives[name] = lambda grad_result: rl.zeros_like(grad_result)
     return derivatives
 
 
