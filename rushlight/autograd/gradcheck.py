@@ -373,6 +373,9 @@ def gradcheck(
         check_undefined_grad: also check that backward takes missing gradients as zeros.
         check_grad_dtypes: also check that gradients have the dtype of their inputs.
         check_batched_grad: also check that batched gradients agree with single ones.
+        check_forward_ad: also check the tangents of forward mode.
+        check_batched_forward_grad: also check that tangents of a batch of directions agree with single ones.
+        check_backward_ad: whether to check gradients at all.
         fast_mode: compare along one random direction instead of entry by entry.
 
     Raises:
@@ -385,10 +388,12 @@ def gradcheck(
         >>> rushlight.autograd.gradcheck(lambda x: x.exp(), x)
         True
     """
-    if check_forward_ad or check_batched_forward_grad:
-        raise ValueError("gradcheck: check_forward_ad and check_batched_forward_grad need forward mode; expected False")
-    if not check_backward_ad:
+    if not check_backward_ad and not check_forward_ad:
         raise ValueError("gradcheck: expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("gradcheck: check_batched_grad=True; expected check_backward_ad=True with it")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck: check_batched_forward_grad=True; expected check_forward_ad=True with it")
     options = {
         "eps": eps,
         "atol": atol,
@@ -400,7 +405,10 @@ def gradcheck(
     }
     arguments = _tuple(inputs)
     try:
-        _check(func, arguments, options)
+        if check_forward_ad:
+            _check_forward(func, arguments, eps, atol, rtol, fast_mode, check_batched_forward_grad)
+        if check_backward_ad:
+            _check(func, arguments, options)
         if check_batched_grad:
             _check_batched(func, arguments)
     except GradcheckError:
@@ -408,6 +416,67 @@ def gradcheck(
             raise
         return False
     return True
+
+
+def _tangents(func: Callable[..., Any], inputs: tuple[Any, ...], leaf: Any, direction: Any) -> list[Any]:
+    """The tangents of the outputs when one input moves in a direction; zeros for outputs that do not follow."""
+    from rushlight.func import _rules
+
+    with _rules.entered(_rules.Level()) as level:
+        dual = level.dual(leaf.detach(), direction).requires_grad_()  # func may differentiate by it
+        result = []
+        for o in _outputs(func, tuple(dual if t is leaf else t for t in inputs)):
+            found = _rules.unwrap(o)
+            own = found is not None and found[0] == level.number
+            result.append(found[2].detach() if own else rushlight.zeros_like(o.detach()))
+    return result
+
+
+def _check_forward(
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    eps: float,
+    atol: float,
+    rtol: float,
+    fast: bool,
+    batched: bool,
+) -> None:
+    from rushlight.func import vmap
+
+    leaves = _leaves(inputs)
+    _check_inputs(inputs, leaves)
+    for i, leaf in enumerate(leaves):
+        columns = _numerical_columns(func, inputs, leaf, eps)
+        directions, numerical = [], []
+        for index, derivatives in zip(product(*(range(n) for n in leaf.shape)), columns, strict=True):
+            for component, derivative in zip(_components(leaf), derivatives, strict=True):
+                direction = rushlight.zeros_like(leaf.detach())
+                direction[index] = component
+                directions.append(direction)
+                numerical.append(derivative)
+        if fast and directions:  # along the sum of them, with weights
+            weights = rushlight.rand(len(directions), dtype=rushlight.float64) + 0.5
+            directions = [sum(d * w for d, w in zip(directions, weights, strict=True))]
+            numerical = [
+                [sum(n[k] * w for n, w in zip(numerical, weights, strict=True)) for k in range(len(numerical[0]))]
+            ]
+        single = [_tangents(func, inputs, leaf, d) for d in directions]
+        for tangents, expected in zip(single, numerical, strict=True):
+            for k, (t, n) in enumerate(zip(tangents, expected, strict=True)):
+                if not bool(((t - n).abs() <= atol + rtol * n.abs()).all().item()):
+                    raise GradcheckError(
+                        f"Jacobian computed with forward mode mismatch for output {k} with respect to input {i},\n"
+                        f"numerical: {n}\nanalytical: {t}\n(tolerance {atol} + {rtol} x numerical)"
+                    )
+        if batched and directions:
+            together = vmap(lambda d, leaf=leaf: tuple(_tangents(func, inputs, leaf, d)))(rushlight.stack(directions))
+            for k, t in enumerate(together):
+                expected = rushlight.stack([s[k] for s in single])
+                if not bool(((t - expected).abs() <= 1e-6 + 1e-5 * expected.abs()).all().item()):
+                    raise GradcheckError(
+                        "While computing batched forward gradients, got another result than one by one "
+                        f"(output {k}, input {i})"
+                    )
 
 
 def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
@@ -457,6 +526,8 @@ def gradgradcheck(
         grad_outputs: gradients of the outputs. Default: random ones that require grad, so that the dependence on
             them is checked too.
         gen_non_contig_grad_outputs: whether the random ones are not contiguous.
+        check_fwd_over_rev: also check forward mode over the gradient.
+        check_rev_over_rev: whether to check gradients of the gradient.
 
     The other arguments are those of `gradcheck`.
 
@@ -466,9 +537,7 @@ def gradgradcheck(
         >>> rushlight.autograd.gradgradcheck(lambda x: x.exp(), x)
         True
     """
-    if check_fwd_over_rev:
-        raise ValueError("gradgradcheck: check_fwd_over_rev needs forward mode; expected False")
-    if not check_rev_over_rev:
+    if not check_rev_over_rev and not check_fwd_over_rev:
         raise ValueError("gradgradcheck: expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     arguments = _tuple(inputs)
     if grad_outputs is None:
@@ -510,6 +579,8 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad,
+        check_batched_grad=check_batched_grad and check_rev_over_rev,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )

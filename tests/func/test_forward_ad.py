@@ -174,3 +174,41 @@ def test_against_pytorch() -> None:
         torch.func.hessian(lambda x: f(torch, x).sum())(x),
         reference.func.hessian(lambda x: f(reference, x).sum())(theirs),
     )
+
+
+class WrongTangent(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 3 * ctx.saved_tensors[0] ** 2 * grad
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any) -> Any:
+        return 2 * ctx.saved_tensors[0] ** 2 * tangent
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_gradcheck_finds_wrong_tangents(fast_mode: bool) -> None:
+    from rushlight.autograd import GradcheckError, gradcheck, gradgradcheck
+
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    c = torch.randn(3, dtype=torch.complex128, requires_grad=True)
+    options = {"check_forward_ad": True, "fast_mode": fast_mode}
+    assert gradcheck(WrongTangent.apply, x, fast_mode=fast_mode)
+    with pytest.raises(GradcheckError, match="forward mode"):
+        gradcheck(WrongTangent.apply, x, **options)
+    assert not gradcheck(WrongTangent.apply, x, raise_exception=False, **options)
+    assert gradcheck(lambda x: (x.sin(), x.sum()), x, check_batched_forward_grad=True, **options)
+    assert gradcheck(lambda c: (c * c.conj()).exp(), c, **options)
+    assert gradcheck(lambda x: x.exp(), x, check_backward_ad=False, **options)
+    assert gradgradcheck(lambda x: x.exp(), x, check_fwd_over_rev=True, fast_mode=fast_mode)
+    with pytest.raises(ValueError, match="at least one"):
+        gradcheck(torch.exp, x, check_backward_ad=False)

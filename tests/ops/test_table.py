@@ -197,8 +197,8 @@ def test_derivatives_are_differences_to_second_order(name: str) -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert torch.autograd.gradcheck(differentiable, inputs, atol=1e-6, rtol=1e-4)
-        assert torch.autograd.gradgradcheck(differentiable, inputs, atol=1e-6, rtol=1e-4)
+        assert torch.autograd.gradcheck(differentiable, inputs, atol=1e-6, rtol=1e-4, check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(differentiable, inputs, atol=1e-6, rtol=1e-4, check_fwd_over_rev=True)
 
 
 @pytest.mark.parametrize("name", [n for n in POINTWISE if of_floats(n)] + OTHERS)
