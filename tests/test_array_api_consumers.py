@@ -98,3 +98,14 @@ def test_scikit_learn():
 def test_scikit_learn_with_linear_algebra():
     pytest.importorskip("sklearn")
     run(SKLEARN_LINALG)
+
+
+def test_array_api_compat():
+    compat = pytest.importorskip("array_api_compat")
+    import rushlight
+
+    x = rushlight.ones(2, 3)
+    assert compat.is_array_api_obj(x)
+    assert compat.array_namespace(x) is rushlight.array_api
+    assert compat.size(x) == 6 and compat.device(x) == rushlight.device("cpu")
+    assert compat.to_device(x, "cpu") is x

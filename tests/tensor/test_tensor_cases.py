@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 
 import numpy as np
@@ -141,6 +142,48 @@ def test_t05_comparisons_are_mathematically_right():
     assert (torch.tensor(1, dtype=torch.int32) < 2**31).item() is True
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, *SIGNED, *FLOATS])
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 2**70, -(2**200), 10**400])
+def test_t05_integers_beyond_64_bits(dtype, number):
+    x = torch.tensor([0, 1], dtype=dtype)
+    for op in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+        assert op(x, number).tolist() == [op(0, number), op(1, number)]
+        assert op(number, x).tolist() == [op(number, 0), op(number, 1)]
+    assert torch.lt(x, number).tolist() == [number > 0] * 2 and x.eq(number).tolist() == [False] * 2
+    edge = torch.tensor([torch.iinfo(torch.int64).max])
+    assert (edge == 2**63).tolist() == [False] and (edge < 2**63).tolist() == [True]
+    with pytest.raises((RuntimeError, OverflowError)):
+        x + number
+    with pytest.raises((RuntimeError, OverflowError)):
+        x.fill_(number)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.fill_(300),
+        lambda x: x.masked_fill_(torch.tensor([True, False]), 300),
+        lambda x: x.index_fill_(0, torch.tensor([0]), 300),
+        lambda x: x.new_full((2,), 300),
+        lambda x: torch.full_like(x, 300),
+        lambda x: torch.full((2,), 300, dtype=torch.uint8),
+        lambda x: x.__setitem__(0, 300),
+        lambda x: x.__setitem__(torch.tensor([0]), 300),
+        lambda x: x.__setitem__(torch.tensor([True, False]), 300),
+        lambda x: x.__setitem__(0, -1),
+        lambda x: x.__setitem__(0, NAN),
+        lambda x: x.index_fill_(0, torch.tensor([0]), INF),
+        lambda x: x.fill_(1j),
+        lambda x: torch.where(torch.tensor([True, False]), x, 300),
+    ],
+)
+def test_t05_a_number_that_does_not_fit_is_refused_everywhere(call):
+    x = torch.zeros(2, dtype=torch.uint8)
+    with pytest.raises(RuntimeError):
+        call(x)
+    assert x.tolist() == [0, 0]
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -255,7 +298,24 @@ def test_t14_reductions_over_and_beside_empty_dims():
 # T15: an empty tuple of dims reduces everything
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "std", "var", "nansum", "logsumexp"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "std",
+        "var",
+        "nansum",
+        "logsumexp",
+        "all",
+        "any",
+        "nanmean",
+        "count_nonzero",
+        "norm",
+    ],
+)
 def test_t15_empty_tuple_of_dims_reduces_everything(name):
     assert getattr(torch.ones(2, 3), name)(dim=()).shape == ()
 
@@ -278,6 +338,39 @@ def test_t18_floats_that_do_not_fit_saturate():
     assert x.to(torch.int64).tolist() == [0, 2**63 - 1, -(2**63), 3000000000]
     assert x.to(torch.int16).tolist() == [0, 32767, -32768, 32767]
     assert x.to(torch.int8).tolist() == [0, 127, -128, 127]
+
+
+WRITES = {
+    "to": lambda x, d: x.to(d),
+    "copy_": lambda x, d: torch.zeros(len(x), dtype=d).copy_(x),
+    "strided copy_": lambda x, d: torch.zeros(2 * len(x), dtype=d)[::2].copy_(x),
+    "strided source": lambda x, d: x.repeat_interleave(3)[::3].to(d),
+    "one by one": lambda x, d: torch.stack([v.to(d) for v in x]),
+    "assignment": lambda x, d: assigned(torch.zeros(len(x), dtype=d), slice(None), x),
+    "elements": lambda x, d: torch.stack([assigned(torch.zeros((), dtype=d), (), v) for v in x]),
+    "index": lambda x, d: assigned(torch.zeros(len(x), dtype=d), torch.arange(len(x)), x.to(d)),
+    "out": lambda x, d: torch.zeros(len(x), dtype=d).copy_(torch.add(x, 0)),
+    "tensor": lambda x, d: torch.as_tensor(x, dtype=d),
+    "full": lambda x, d: torch.cat([torch.full((1,), v, dtype=d) for v in x]),
+    "fill_": lambda x, d: torch.cat([torch.zeros(1, dtype=d).fill_(v) for v in x]),
+    "masked_fill": lambda x, d: torch.cat([torch.zeros(1, dtype=d).masked_fill(torch.tensor([True]), v) for v in x]),
+}
+
+
+def assigned(target, index, value):
+    target[index] = value
+    return target
+
+
+@pytest.mark.parametrize("how", WRITES)
+@pytest.mark.parametrize("dtype", [torch.uint8, *SIGNED])
+def test_t18_every_path_saturates(dtype, how):
+    low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    values = [NAN, INF, -INF, 1e30, -1e30, 300.0, -5.0, -1.5, 3e9]
+    wanted = [0 if v != v else max(low, min(high, int(max(min(v, 1e19), -1e19)))) for v in values]
+    for source in (torch.float32, torch.float64):
+        x = torch.tensor(values * 5, dtype=source)
+        assert WRITES[how](x, dtype).tolist() == wanted * 5
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -397,6 +490,15 @@ def test_t33_layout_changes_no_bit(name, layout):
     assert results[0] == results[1]
 
 
+# T30: quantiles of more than 2^24 elements
+
+
+@pytest.mark.slow
+def test_t30_quantile_of_many_elements():
+    torch.manual_seed(0)
+    assert abs(torch.quantile(torch.rand(2**24 + 1), 0.5).item() - 0.5) < 1e-3
+
+
 # I01: negative strides in NumPy arrays
 
 
@@ -500,6 +602,15 @@ def test_p01_failed_resize_leaves_the_tensor():
     assert array[0] == 3.0
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_p02_nan_has_no_sign(dtype):
+    for n in (1, 5, 40):
+        x = torch.full((n,), NAN, dtype=dtype)
+        assert x.sign().isnan().all() and x.sgn().isnan().all() and (-x).sign_().isnan().all()
+        assert x[::2].sign().isnan().all()
+    assert torch.tensor([2.0, -3.0, 0.0, INF, -INF], dtype=dtype).sign().tolist() == [1.0, -1.0, 0.0, 1.0, -1.0]
+
+
 @pytest.mark.parametrize("data", [[-1], 300, [300], -1, [[0, 256]]])
 def test_p04_values_out_of_range_are_refused(data):
     with pytest.raises((RuntimeError, OverflowError, ValueError)):
@@ -515,6 +626,45 @@ def test_p06_sum_has_the_same_bits_for_any_number_of_threads():
         for n in (1, 2, 3, 4):
             torch.set_num_threads(n)
             bits.add(x.sum().numpy().tobytes())
+    finally:
+        torch.set_num_threads(before)
+    assert len(bits) == 1
+
+
+P06 = {
+    "mean": lambda x, y: x.mean(),
+    "var": lambda x, y: x.var(),
+    "norm": lambda x, y: x.norm(),
+    "prod": lambda x, y: (x * 0.001 + 1).prod(),
+    "logsumexp": lambda x, y: x.logsumexp(0),
+    "cumsum": lambda x, y: x.cumsum(0),
+    "softmax": lambda x, y: x.softmax(0),
+    "dot": lambda x, y: x.dot(x),
+    "mm": lambda x, y: y @ y,
+    "mv": lambda x, y: y @ y[0],
+    "sum of columns": lambda x, y: y.sum(0),
+    "sum of rows": lambda x, y: y.sum(1),
+    "mse_loss": lambda x, y: F.mse_loss(x, x * 2),
+    "cross_entropy": lambda x, y: F.cross_entropy(y, torch.arange(500)),
+    "batch_norm": lambda x, y: F.batch_norm(y, None, None, training=True),
+    "layer_norm": lambda x, y: F.layer_norm(y, (500,)),
+    "conv2d": lambda x, y: F.conv2d(y.view(1, 1, 500, 500), y[:3, :3].reshape(1, 1, 3, 3)),
+    "index_add": lambda x, y: torch.zeros(10).index_add(0, x.abs().long().clamp(max=9), x),
+    "scatter_add": lambda x, y: torch.zeros(10).scatter_add(0, x.abs().long().clamp(max=9), x),
+    "bincount": lambda x, y: torch.bincount(x.abs().long(), x),
+}
+
+
+@pytest.mark.parametrize("name", P06)
+def test_p06_other_operations_too(name):
+    torch.manual_seed(0)
+    x, y = torch.randn(2 * 10**5), torch.randn(500, 500)
+    before = torch.get_num_threads()
+    bits = set()
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            bits.add(P06[name](x, y).numpy().tobytes())
     finally:
         torch.set_num_threads(before)
     assert len(bits) == 1
