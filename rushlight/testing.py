@@ -85,9 +85,10 @@ class _Comparison:
                 path,
                 TypeError,
             )
-        if isinstance(value, rushlight.Tensor):
+        related = isinstance(value, type(other)) or isinstance(other, type(value))
+        if related and isinstance(value, rushlight.Tensor):
             return value
-        if isinstance(value, (str, Mapping)) or self.sequence(value) != self.sequence(other):
+        if not related or isinstance(value, (str, Mapping)):
             self.fail(f"No comparison of {type(value).__name__} with {type(other).__name__}", path, TypeError)
         try:
             return rushlight.as_tensor(value)
