@@ -69,9 +69,9 @@ def test_the_message_of_assert_close():
     assert "Greatest absolute difference: 1.0 at index (2,)" in str(caught.value)
     with pytest.raises(AssertionError, match=r"item \['a'\]\[1\]"):
         rushlight.testing.assert_close({"a": [1, 2]}, {"a": [1, 3]})
-    with pytest.raises(AssertionError, match="^mine: "):
+    with pytest.raises(AssertionError, match=r"^mine: "):
         rushlight.testing.assert_close(1.0, 2.0, msg=lambda text: "mine: " + text)
-    with pytest.raises(AssertionError, match="^mine$"):
+    with pytest.raises(AssertionError, match=r"^mine$"):
         rushlight.testing.assert_close(1.0, 2.0, msg="mine")
 
 

@@ -30,7 +30,7 @@ class record_function:
         ...     with rushlight.autograd.profiler.record_function("both"):
         ...         y = rushlight.ones(2).exp().log()
         >>> [e.name for e in p.function_events]
-        ['aten::ones', 'both', ...
+        ['both', 'aten::ones', 'aten::exp', 'aten::log']
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
