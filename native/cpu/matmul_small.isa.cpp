@@ -1,37 +1,20 @@
 // Products of matrices so small that a BLAS spends its time on preparations.
 //
-// b is copied first. Sums add in order, with fused multiply-add where there is one, as a BLAS's for few terms do.
+// b is copied first. Sums add in order and nothing is fused: the bits are those of PyTorch's (MKL's) products of this
+// size.
 #include "cpu/matmul_small.h"
-
-#if defined(__FMA__)
-#include <immintrin.h>
-#endif
 
 #include "core/dtype.h"
 
 namespace rl {
 namespace {
 
-// 32 bytes of T; sum += x * y, rounded once.
+// 32 bytes of T.
 template <class T>
 struct Vector {
   static constexpr int64_t kLanes = 32 / sizeof(T);
   typedef T Type __attribute__((vector_size(32)));
 };
-
-#if defined(__FMA__)
-inline void multiply_add(Vector<float>::Type& sum, const Vector<float>::Type& x, float y) {
-  sum = _mm256_fmadd_ps(x, _mm256_set1_ps(y), sum);
-}
-inline void multiply_add(Vector<double>::Type& sum, const Vector<double>::Type& x, double y) {
-  sum = _mm256_fmadd_pd(x, _mm256_set1_pd(y), sum);
-}
-#else
-template <class Type, class T>
-inline void multiply_add(Type& sum, const Type& x, T y) {
-  sum += x * y;
-}
-#endif
 
 // Rows [i, i + kRows) of the product with columns [j, j + lanes), which are b's at `columns`, one row of b each `step`.
 template <class T, int kRows>
@@ -42,7 +25,7 @@ void real_tile(const SmallProduct& p, const T* columns, int64_t step, int64_t i,
   for (int64_t l = 0; l < p.k; ++l) {
     Lanes b;
     __builtin_memcpy(&b, columns + l * step, sizeof b);
-    for (int r = 0; r < kRows; ++r) multiply_add(sum[r], b, a[r * p.a_row + l * p.a_column]);
+    for (int r = 0; r < kRows; ++r) sum[r] += b * a[r * p.a_row + l * p.a_column];
   }
   const int64_t width = p.n - j < Vector<T>::kLanes ? p.n - j : Vector<T>::kLanes;
   const T alpha = static_cast<T>(p.alpha_re), beta = static_cast<T>(p.beta_re);
@@ -87,7 +70,6 @@ void real_product(const SmallProduct& p) {
   }
 }
 
-// Complex products are not fused: every part is rounded as PyTorch's for small batches are.
 template <class T, int kRows>
 void complex_tile(const SmallProduct& p, const T* re, const T* im, int64_t step, int64_t i, int64_t j) {
   typedef T Lanes __attribute__((vector_size(8 * sizeof(T))));
