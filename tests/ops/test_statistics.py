@@ -108,7 +108,7 @@ def test_covariances_refuse():
     ):
         with pytest.raises(RuntimeError):
             bad()
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="degrees"):
         assert not x[:, :1].cov().isfinite().any()
 
 
