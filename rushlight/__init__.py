@@ -106,6 +106,7 @@ _LAZY = {
     ),
     "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
     "serialization": "save load",
+    "_lobpcg": "lobpcg",
     "autograd.grad_mode": "no_grad enable_grad set_grad_enabled inference_mode",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
     "func._vmap": "vmap",

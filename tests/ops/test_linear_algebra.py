@@ -533,3 +533,36 @@ def test_bfloat16_products_are_summed_in_float32(size, transposed):
     special = a.clone()
     special[3, 5] = float("inf")
     assert not (special @ y)[3].isfinite().any() and (special @ y)[4].isfinite().all()
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("general", [True, False])
+def test_lobpcg_finds_the_extreme_eigenpairs(largest, general):
+    scipy_linalg = pytest.importorskip("scipy.linalg")
+    rl.manual_seed(0)
+    a = matrix(2, 40, 40)
+    a = a @ a.mT + rl.diag(rl.arange(40.0, dtype=rl.float64))
+    b = positive(40, 40, seed=5) / 40 if general else None
+    steps = []
+    values, vectors = rl.lobpcg(
+        a, 2, B=b.expand(2, 40, 40) if general else None, largest=largest, niter=-1, tol=1e-9, tracker=steps.append
+    )
+    assert values.shape == (2, 2) and vectors.shape == (2, 40, 2) and steps
+    for i in range(2):
+        want = scipy_linalg.eigh(a[i].numpy(), b.numpy() if general else None, eigvals_only=True)
+        near(values[i], want[::-1][:2] if largest else want[:2], rl.float64, 100)
+        right = b @ vectors[i] if general else vectors[i]
+        assert (a[i] @ vectors[i] - right * values[i]).abs().max().item() < 1e-5
+    with pytest.raises(ValueError):
+        rl.lobpcg(a, 20)
+
+
+def test_gradient_of_lobpcg_is_that_of_eigh():
+    rl.manual_seed(0)
+    a = positive(9, 9).requires_grad_()
+    values, vectors = rl.lobpcg(a, 2, niter=-1, tol=1e-12)
+    (values.sum() + vectors.abs().prod(-1).sum()).backward()
+    got, a.grad = a.grad, None
+    values, vectors = linalg.eigh(a)
+    (values[-2:].sum() + vectors[:, -2:].abs().prod(-1).sum()).backward()
+    near(got, (a.grad + a.grad.mT) / 2, rl.float64, 1e4)
