@@ -109,6 +109,10 @@ def _is_in(elements: Any, tests: Any, invert: bool) -> Any:
     for given in (elements, tests):
         if hasattr(given, "dtype") and (given.dtype == rl.bool or given.is_complex()):
             raise RuntimeError(f"isin: expected integers or real floating point numbers, got {given.dtype}")
+        if isinstance(given, int) and not (
+            dtype.is_floating_point or rl.iinfo(dtype).min <= given <= rl.iinfo(dtype).max
+        ):
+            dtype = rl.int64  # a number that the elements cannot be is compared, not refused
     elements, tests = (t.to(dtype) if hasattr(t, "dtype") else rl.tensor(t, dtype=dtype) for t in (elements, tests))
     return rl._isin(elements, tests.reshape(-1).sort()[0], invert)
 

@@ -682,7 +682,10 @@ elementwise(
     doc="self where the condition holds, other elsewhere.",
 )
 composite(
-    "_where_method(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", public="Tensor.where", method=False
+    "_where_method(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor",
+    public="Tensor.where",
+    method=False,
+    doc="self where the condition is true, other elsewhere.",
 )(lambda self, condition, other: rl.where(condition, self, other))
 composite("where.condition(Tensor condition) -> Any", method=False)(
     lambda condition: rl.nonzero(condition, as_tuple=True)

@@ -142,6 +142,12 @@ def test_t05_comparisons_are_mathematically_right():
     assert (torch.tensor(1, dtype=torch.int32) < 2**31).item() is True
 
 
+def test_t05_isin_compares_too():
+    x = torch.tensor([1, 2], dtype=torch.uint8)
+    assert torch.isin(x, 257).tolist() == [False, False] and torch.isin(x, -255).tolist() == [False, False]
+    assert torch.isin(257, x).item() is False and torch.isin(x, 300, invert=True).tolist() == [True, True]
+
+
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, *SIGNED, *FLOATS])
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 2**70, -(2**200), 10**400])
 def test_t05_integers_beyond_64_bits(dtype, number):
