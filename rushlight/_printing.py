@@ -103,7 +103,7 @@ class _ComplexFormatter:
     def __init__(self, numbers: list[complex]) -> None:
         self.real = _Formatter([v.real for v in numbers], True)
         self.imag = _Formatter([v.imag for v in numbers], True)
-        self.width = self.real.width + self.imag.width + 2
+        self.width = self.real.width + self.imag.width + 1
 
     def text(self, value: complex) -> str:
         imaginary = self.imag.text(value.imag).lstrip()

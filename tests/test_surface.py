@@ -337,3 +337,25 @@ def test_shared_memory_is_seen_by_a_forked_process():
         os._exit(0)
     os.waitpid(child, 0)
     assert x[5].item() == 42.0
+
+
+@pytest.mark.parametrize("dtype", "bool uint8 int64 float16 float32 float64 complex64".split())
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (3, 4), (2, 3, 2), (1200,), (40, 40), (7, 200)])
+def test_tensors_are_shown_alike(dtype, shape):
+    generator = np.random.default_rng(len(shape))
+    for kind in range(4):
+        values = generator.standard_normal(shape) * 10.0 ** generator.integers(-5, 8)
+        values = np.round(values) if kind == 1 else values
+        if kind == 2 and dtype not in ("uint8", "int64"):
+            values = np.where(generator.random(shape) < 0.3, np.nan, values)
+        if kind == 3 and dtype == "complex64":
+            values = values + 1j * generator.standard_normal(shape)
+        if dtype == "uint8":
+            values = np.abs(values) % 200
+        texts = []
+        for package in (torch, rushlight):
+            x = package.from_numpy(np.array(values)).to(getattr(package, dtype))
+            texts.append(repr(x).replace("rushlight.", "torch."))
+        assert "".join(texts[0].split()) == "".join(texts[1].split())  # the longer name of a dtype may break a line
+        if "dtype" not in texts[0]:
+            assert texts[0] == texts[1]
