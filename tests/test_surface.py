@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import warnings
 
@@ -359,3 +360,19 @@ def test_tensors_are_shown_alike(dtype, shape):
         assert "".join(texts[0].split()) == "".join(texts[1].split())  # the longer name of a dtype may break a line
         if "dtype" not in texts[0]:
             assert texts[0] == texts[1]
+
+
+OPERATORS = ["add", "sub", "mul", "truediv", "pow", "eq", "ne", "lt", "le", "gt", "ge", "mod", "floordiv", "matmul"]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_between_tensors_and_arrays(name):
+    call = getattr(operator, name)
+    a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[2.0, 2.0], [1.0, 5.0]])
+    for mine in (call(rushlight.tensor(a), b), call(a, rushlight.tensor(b))):
+        assert isinstance(mine, rushlight.Tensor)
+        np.testing.assert_allclose(mine.numpy(), call(a, b))
+    if name in ("add", "sub", "mul"):
+        x = rushlight.tensor(a)
+        same = getattr(operator, "i" + name)(x, b)
+        assert same is x and x.numpy().tolist() == call(a, b).tolist()

@@ -324,6 +324,14 @@ PyMethodDef tensor_methods[] = {
 
 // ---------------------------------------------------------------- operators
 
+// A NumPy array beside a tensor counts as a tensor over its memory.
+bool from_array(PyObject* o, TensorRef& made, Value& v) {
+  if (std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray")) return false;
+  made = tensor_from_data(o, -1, false);
+  v = Value::of(made);
+  return true;
+}
+
 // A binary operator: tensors and numbers go straight to the operation, anything else through its overrides or back to
 // Python.
 template <bool kReflectable = true>
@@ -340,15 +348,16 @@ PyObject* binary(const Op& op, PyObject* a, PyObject* b, const char* method, con
   }
   return guarded([&]() -> PyObject* {
     Value args[kMaxArgs];
-    auto put = [&op](int kind, PyObject* o, Value& v) {
+    TensorRef arrays[2];
+    auto put = [&op](int kind, PyObject* o, Value& v, TensorRef& made) {
       if (RL_LIKELY(kind & kIsTensor)) {
         v.tag = Tag::Tensor;
         v.tensor = tensor_of(o);
         return true;
       }
-      return scalar_from(o, v, &op);
+      return scalar_from(o, v, &op) || from_array(o, made, v);
     };
-    if (!put(ka, a, args[0]) || !put(kb, b, args[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (!put(ka, a, args[0], arrays[0]) || !put(kb, b, args[1], arrays[1])) Py_RETURN_NOTIMPLEMENTED;
     for (int i = 2; i < op.argument_count; i++) args[i] = op.arguments[i].default_value;
     Value results[kMaxResults];
     run_op(op, args, results);
@@ -364,10 +373,11 @@ PyObject* inplace(const Op& op, PyObject* a, PyObject* b, const char* method) {
   }
   return guarded([&]() -> PyObject* {
     Value args[kMaxArgs];
+    TensorRef array;
     args[0] = Value::of(tensor_of(a));
     if (kb & kIsTensor)
       args[1] = Value::of(tensor_of(b));
-    else if (!scalar_from(b, args[1]))
+    else if (!scalar_from(b, args[1]) && !from_array(b, array, args[1]))
       Py_RETURN_NOTIMPLEMENTED;
     for (int i = 2; i < op.argument_count; i++) args[i] = op.arguments[i].default_value;
     Value results[kMaxResults];
