@@ -399,9 +399,17 @@ def _at_least(n: int, tensors: Any) -> Any:
             return t.unsqueeze(-1) if n == 3 else t
         return t
 
-    if len(tensors) == 1:
-        return tuple(map(grow, tensors[0])) if isinstance(tensors[0], (list, tuple)) else grow(tensors[0])
-    return tuple(map(grow, tensors))
+    name = f"atleast_{n}d"
+    if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
+        return grow(_tensors_only(name, tensors)[0])
+    return tuple(map(grow, _tensors_only(name, tensors[0] if len(tensors) == 1 else tensors)))
+
+
+def _tensors_only(name: str, tensors: Any) -> Any:
+    for i, t in enumerate(tensors):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{name}(): expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
+    return tensors
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -426,7 +434,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if not items:
         raise ValueError("meshgrid expects a non-empty TensorList")
-    for t in items:
+    for t in _tensors_only("meshgrid", items):
         if t.dim() > 1:
             raise RuntimeError(
                 f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)}"
@@ -449,7 +457,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the vectors' elements, one per row."""
-    for t in tensors:
+    for t in _tensors_only("cartesian_prod", tensors):
         if t.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {tuple(t.shape)}")
     if len(tensors) == 1:
@@ -461,7 +469,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of one."""
     if not tensors:
         return _package().empty(1, 0)
-    for i, t in enumerate(tensors):
+    for i, t in enumerate(_tensors_only("block_diag", tensors)):
         if t.dim() > 2:
             raise RuntimeError(
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions"
@@ -483,7 +491,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the cheapest order; linalg.multi_dot is the newer name."""
     from .linalg import multi_dot  # type: ignore[attr-defined]
 
-    for m in matrices:
+    for m in _tensors_only("chain_matmul", matrices):
         if m.dim() != 2:
             raise RuntimeError(f"chain_matmul(): expected 2D tensors, got shape {list(m.shape)}")
     if len(matrices) == 1:

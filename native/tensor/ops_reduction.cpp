@@ -88,7 +88,7 @@ void refuse_empty(const char* op, const Tensor* t, const Value& dims) {
 }
 
 void refuse_complex(const char* op, const Tensor* t) {
-  RL_CHECK(!is_complex(t->dtype()), Runtime, "%s(): not supported for complex tensors, got %s", op,
+  RL_CHECK(!is_complex(t->dtype()), NotImplemented, "%s(): not supported for complex tensors, got %s", op,
            dtype_name(t->dtype()));
 }
 

@@ -81,6 +81,11 @@ RL_OP(topk) {
   Tensor* values = call.result(0, t->dtype(), shape);
   Tensor* indices = call.result(1, RL_INT64, shape);
   if (values->is_meta() || values->numel == 0) return;
+  if (!t->ndim()) {  // there is one number to choose, for k = 0 too, as in PyTorch
+    copy_into(values, t);
+    fill_value(indices, Value::of(0));
+    return;
+  }
   GilRelease gil(t->numel >= 16384);
   check(rl_topk(&t->desc, dim, k, call.flag(3), &values->desc, &indices->desc));
 }
