@@ -224,7 +224,7 @@ struct Builder {
       return;
     }
     Value v;
-    if (scalar_from(o, v)) {
+    if (scalar_from(o, v, true)) {
       close(depth);
       if (PyObject_CheckBuffer(o) && !PyFloat_Check(o)) {  // a NumPy scalar keeps its own dtype
         Py_buffer b;
@@ -237,10 +237,10 @@ struct Builder {
           PyErr_Clear();
         }
       }
-      return see(v.tag == Tag::Bool     ? RL_BOOL
-                 : v.tag == Tag::Int    ? RL_INT64
-                 : v.tag == Tag::Double ? default_dtype
-                                        : complex_dtype(default_dtype));
+      return see(v.tag == Tag::Bool                          ? RL_BOOL
+                 : v.tag == Tag::Int || v.tag == Tag::BigInt ? RL_INT64
+                 : v.tag == Tag::Double                      ? default_dtype
+                                                             : complex_dtype(default_dtype));
     }
     if (PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyUnicode_Check(o)) {
       TensorRef t = tensor_over_buffer(o, false, "tensor()");
@@ -299,6 +299,8 @@ struct Builder {
   int64_t size;
   DType target;
   void put(PyObject* o, const Value& v) {
+    RL_CHECK(v.tag != Tag::BigInt || std::isfinite(v.real) || target == RL_BOOL, Overflow,
+             "tensor(): an integer is too large to convert to %s", dtype_name(target));
     switch (target) {
       case RL_FLOAT32:
         if (RL_UNLIKELY(v.tag == Tag::Complex)) goto general;
@@ -309,7 +311,7 @@ struct Builder {
         *reinterpret_cast<double*>(at) = v.as_double();
         break;
       case RL_INT64:
-        if (v.tag == Tag::Double || v.tag == Tag::Complex) goto general;
+        if (v.tag == Tag::Double || v.tag == Tag::Complex || v.tag == Tag::BigInt) goto general;
         *reinterpret_cast<int64_t*>(at) = v.as_int();
         break;
       default:
@@ -317,10 +319,13 @@ struct Builder {
         {
           RL_CHECK(v.tag != Tag::Complex || is_complex(target) || target == RL_BOOL, Type,
                    "tensor(): a complex number has no value of type %s: %s", dtype_name(target), text_of(o).c_str());
+          RL_CHECK(!is_integral(target) || v.tag != Tag::BigInt, Value,
+                   "tensor(): Overflow when unpacking long: %s does not fit into %s", text_of(o).c_str(),
+                   dtype_name(target));
           RL_CHECK(!is_integral(target) || fits(v, target), Runtime,
                    "tensor(): value cannot be converted to type %s without overflow: %s", dtype_name(target),
                    text_of(o).c_str());
-          ScalarTensor s(v);
+          ScalarTensor s(v.tag == Tag::BigInt ? Value::of(v.real) : v);
           rl_tensor to = {at, nullptr, nullptr, 0, static_cast<uint8_t>(target), 0, {0, 0}};
           check(rl_copy(&s.desc, &to));
         }
@@ -344,7 +349,7 @@ struct Builder {
     Value v;
     if (depth == final_dims) {
       if (is_tensor(o)) return copy_tensor(tensor_of(o));
-      if (!scalar_from(o, v)) return copy_tensor(tensor_over_buffer(o, false, "tensor()").get());
+      if (!scalar_from(o, v, true)) return copy_tensor(tensor_over_buffer(o, false, "tensor()").get());
       return put(o, v);
     }
     if (is_tensor(o)) return copy_tensor(tensor_of(o));

@@ -122,7 +122,14 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return state ? Py_BuildValue("O()N", GeneratorType, state) : nullptr;
 }
 
-PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "Starts the sequence of a seed; returns the generator."},
+PyObject* offset(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "the CPU's generator has no offset");
+  return nullptr;
+}
+
+PyMethodDef methods[] = {{"get_offset", offset, METH_NOARGS, "RuntimeError: the CPU's generator has no offset."},
+                         {"set_offset", offset, METH_O, "RuntimeError: the CPU's generator has no offset."},
+                         {"manual_seed", manual_seed, METH_O, "Starts the sequence of a seed; returns the generator."},
                          {"seed", seed, METH_NOARGS, "Seeds from the operating system; returns the seed."},
                          {"initial_seed", initial_seed, METH_NOARGS, "The seed of the sequence."},
                          {"get_state", get_state, METH_NOARGS, "The state as 5056 bytes, which PyTorch can read."},

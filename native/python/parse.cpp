@@ -111,7 +111,7 @@ bool int_from(PyObject* o, int64_t& v) {
   return true;
 }
 
-bool scalar_from(PyObject* o, Value& v, const Op* op) {
+bool scalar_from(PyObject* o, Value& v, bool any_size) {
   if (PyFloat_Check(o)) {
     v = Value::of(PyFloat_AS_DOUBLE(o));
     return true;
@@ -125,7 +125,8 @@ bool scalar_from(PyObject* o, Value& v, const Op* op) {
     int64_t i = PyLong_AsLongLongAndOverflow(o, &overflow);
     v = Value::of(i);
     if (RL_UNLIKELY(overflow)) {
-      if (!op || !compares(*op)) overflow_error();
+      if (!any_size)
+        throw_error(ErrorKind::Overflow, "Overflow when unpacking long: the number does not fit into 64 bits");
       double x = PyLong_AsDouble(o);
       if (PyErr_Occurred()) PyErr_Clear(), x = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
       v = Value::of(x);
@@ -149,7 +150,7 @@ bool scalar_from(PyObject* o, Value& v, const Op* op) {
   if (PyIndex_Check(o)) {
     PyObject* index = PyNumber_Index(o);
     if (!index) throw PythonError();
-    bool ok = scalar_from(index, v, op);
+    bool ok = scalar_from(index, v, any_size);
     Py_DECREF(index);
     return ok;
   }
@@ -259,7 +260,7 @@ inline bool convert(const Op& op, const Argument& a, PyObject* o, Frame& f, Valu
       v = Value::none();
       return a.optional;
     }
-    return a.kind == Kind::TensorOrScalar && scalar_from(o, v, &op);
+    return a.kind == Kind::TensorOrScalar && scalar_from(o, v, compares(op));
   }
   if (o == Py_None) {
     v = Value::none();

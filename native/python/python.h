@@ -98,8 +98,8 @@ struct Frame {
 };
 
 // Converts a Python number. False (without an exception) when it is none.
-// `op`: the operation that wants it; a comparison takes integers of any size.
-bool scalar_from(PyObject* o, Value& v, const Op* op = nullptr);
+// `any_size`: an integer beyond 64 bits becomes a BigInt; otherwise it is an OverflowError.
+bool scalar_from(PyObject* o, Value& v, bool any_size = false);
 bool int_from(PyObject* o, int64_t& v);
 
 // Converts the arguments by one schema. False with `problem` (a message) when they do not fit.

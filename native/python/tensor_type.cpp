@@ -355,7 +355,7 @@ PyObject* binary(const Op& op, PyObject* a, PyObject* b, const char* method, con
         v.tensor = tensor_of(o);
         return true;
       }
-      return scalar_from(o, v, &op) || from_array(o, made, v);
+      return scalar_from(o, v, compares(op)) || from_array(o, made, v);
     };
     if (!put(ka, a, args[0], arrays[0]) || !put(kb, b, args[1], arrays[1])) Py_RETURN_NOTIMPLEMENTED;
     for (int i = 2; i < op.argument_count; i++) args[i] = op.arguments[i].default_value;
