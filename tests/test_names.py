@@ -38,7 +38,7 @@ DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "differences.md"
 COMING: dict[str, str] = {
     "": (
         "bartlett_window blackman_window complex cumulative_trapezoid fft frexp gradient hamming_window "
-        "hann_window i0 i0_ igamma igammac isreal istft kaiser_window lobpcg logcumsumexp mvlgamma polar range "
+        "hann_window i0 i0_ igamma igammac isreal istft kaiser_window logcumsumexp mvlgamma polar range "
         "resolve_conj resolve_neg signal stft trapezoid trapz "
     ),
     "Tensor": ("frexp i0 i0_ igamma igamma_ igammac igammac_ isreal istft logcumsumexp mvlgamma mvlgamma_ stft "),
