@@ -207,13 +207,6 @@ namespace {
 
 namespace {
 
-// The name that users know: "softmax" for _softmax, "relu" for _nn_relu.
-const char* known_name(const Op& op) {
-  const char* name = op.name;
-  if (!std::strncmp(name, "_nn_", 4)) return name + 4;
-  return name + (*name == '_' && name[1] != '_');
-}
-
 // "mul: ..." or "Tensor.item() ...": the message starts with a name.
 bool is_named(const std::string& message) {
   size_t i = 0;
@@ -228,7 +221,7 @@ bool is_named(const std::string& message) {
   try {
     throw;
   } catch (Error& e) {
-    if (!is_named(e.message)) e.message = std::string(known_name(op)) + ": " + e.message;
+    if (!is_named(e.message)) e.message = std::string(op.title()) + ": " + e.message;
     throw;
   }
 }
