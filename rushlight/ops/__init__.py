@@ -33,5 +33,6 @@ MODULES = (
     "autograd_ops",
     "tensor",
     "functions",
+    "older",
 )
 """Modules that hold records, in table order."""

@@ -576,3 +576,17 @@ def test_fork_after_threaded_work():
         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))},
     )
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.parametrize(("name", "tensors"), [("add", 1), ("sub", 1), ("addcmul", 2), ("addcdiv", 2)])
+def test_older_signatures_with_the_number_first(name, tensors):
+    x, others = torch.tensor([1.0, 2.0]), [torch.tensor([3.0, 5.0])] * tensors
+    keyword = "alpha" if tensors == 1 else "value"
+    want = getattr(x, name)(*others, **{keyword: 2})
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert torch.equal(getattr(x, name)(2, *others), want)
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert torch.equal(getattr(torch, name)(x, 2, *others), want)
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert getattr(x, name + "_")(2, *others) is x
+    assert torch.equal(x, want)
