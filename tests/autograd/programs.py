@@ -140,7 +140,8 @@ def rich(torch, seed, steps=16):
     """A program over more kinds of steps. A step that is refused is noted, and the program goes on.
 
     Returns (kind, payload, refused): as `run`, and the numbers of the refused steps; or "broken" where PyTorch fails by
-    an assertion of its own, or refuses to write into memory that it also reads.
+    an assertion of its own, refuses to write into memory that it also
+    reads, or gets values so large that rounding decides.
     """
     r = random.Random(seed)
     f64 = torch.float64
@@ -306,6 +307,8 @@ def rich(torch, seed, steps=16):
     except RuntimeError:
         return "error", at, refused
     result = [t.tolist() for t in pool]
+    if any(not abs(v) < 1e6 for v in flatten(result, [])):
+        return "broken", "values for which rounding decides", refused
     keeps = [t for t in (*pool, *leaves) if t.retains_grad or t is leaves[0] or t is leaves[1]]
     result += [None if t.grad is None else t.grad.tolist() for t in keeps]
     return "values", result + seen, refused
