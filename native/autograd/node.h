@@ -192,6 +192,7 @@ void save_tensor(Node* n, Saved& slot, Tensor* t, bool is_output, uint32_t outpu
 // The saved value ready for use. A tensor is kept alive in `held` when it is not the saved object itself.
 Value unpack_saved(Node* n, const Saved& slot, TensorRef& held);
 [[noreturn]] void throw_released(Node* n);
+extern PyObject* write_watcher;  // called with the tensor before each in-place write, or nullptr (saved_hooks.cpp)
 extern thread_local int saved_hooks_depth __attribute__((tls_model("initial-exec")));  // saved_hooks.cpp
 void pack_saved(Saved& slot, Tensor* t, bool is_output, uint32_t output_index);
 TensorRef unpack_packed(Node* n, const Saved& slot);

@@ -68,7 +68,7 @@ PyObject* get_input_metadata(PyObject* self, void*) {
       Py item(need(PyObject_CallFunctionObjArgs(type, shape.get(), dtype.get(), device.get(), nullptr)));
       if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
     }
-    return list.take();
+    return need(PyList_AsTuple(list.get()));
   });
 }
 
@@ -79,6 +79,37 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
 }
 PyObject* register_prehook(PyObject* self, PyObject* hook) {
   return guarded([&] { return add_hook(extras_of(node_of(self)).pre_hooks, hook); });
+}
+
+// node(*gradients) -> the gradient that each edge gets, or None; no hooks run.
+PyObject* call_node(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    Node* n = node_of(self);
+    RL_CHECK(!kwargs || !PyDict_GET_SIZE(kwargs), Type, "%s takes no keyword arguments", node_name(n).c_str());
+    RL_CHECK(PyTuple_GET_SIZE(args) == n->output_count, Type, "%s: expected %u gradients, got %zd",
+             node_name(n).c_str(), n->output_count, PyTuple_GET_SIZE(args));
+    std::vector<Tensor*> grads;
+    for (uint32_t i = 0; i < n->output_count; i++) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      RL_CHECK(o == Py_None || PyObject_TypeCheck(o, &TensorType), Type, "%s: expected tensors or None, got %s",
+               node_name(n).c_str(), Py_TYPE(o)->tp_name);
+      grads.push_back(o == Py_None ? nullptr : reinterpret_cast<Tensor*>(o));
+    }
+    std::vector<Tensor*> results(n->edge_count);
+    std::unique_ptr<bool[]> needed(new bool[n->edge_count + 1]);
+    for (uint32_t i = 0; i < n->edge_count; i++) needed[i] = n->edges[i].node != nullptr;
+    if (n->kind == NodeKind::Accumulate) {
+      RL_CHECK(n->leaf && grads[0], Runtime, "AccumulateGrad: expected a gradient, and a leaf that is alive");
+      TensorRef sum = n->leaf->grad ? add_gradients(n->leaf->grad, grads[0]) : clone_gradient(grads[0], n->leaf);
+      if (Tensor* old = std::exchange(n->leaf->grad, sum.take())) release(old);
+      return PyTuple_New(0);
+    }
+    apply_node(n, grads.data(), results.data(), needed.get());
+    Py tuple(need(PyTuple_New(n->edge_count)));
+    for (uint32_t i = 0; i < n->edge_count; i++)
+      PyTuple_SET_ITEM(tuple.get(), i, results[i] ? results[i]->object() : Py_NewRef(Py_None));
+    return n->edge_count == 1 ? Py_NewRef(PyTuple_GET_ITEM(tuple.get(), 0)) : tuple.take();
+  });
 }
 
 // forward_line() -> (file, line, function) or None
@@ -200,6 +231,7 @@ PyTypeObject make_type(const char* name, PyTypeObject* base) {
   if (!base) {
     type.tp_flags |= Py_TPFLAGS_BASETYPE;
     type.tp_methods = node_methods;
+    type.tp_call = call_node;
     type.tp_getset = node_getset;
     type.tp_doc = "A step of the backward graph.";
   }

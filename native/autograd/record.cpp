@@ -333,6 +333,8 @@ Node* record_begin(const Op& op, const Value* args, uint32_t mask, bool inplace)
     }
     n->saved_count++;
   }
+  if (RL_UNLIKELY(inplace && write_watcher != nullptr))  // an operand that was just saved may share the memory
+    Py(need(PyObject_CallOneArg(write_watcher, self->object())));
   return node.take();
 }
 

@@ -3,6 +3,8 @@
 
 namespace rl {
 
+PyObject* write_watcher = nullptr;
+
 thread_local int saved_hooks_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 namespace {
@@ -55,6 +57,13 @@ PyObject* disable(PyObject*, PyObject* message) {
   return before ? before : Py_NewRef(Py_None);
 }
 
+// _watch_writes(callable or None): who is called with a tensor before it is written in place.
+PyObject* watch_writes(PyObject*, PyObject* watcher) {
+  PyObject* old = std::exchange(write_watcher, watcher == Py_None ? nullptr : Py_NewRef(watcher));
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+
 PyObject* increment_version(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = as_tensor(o);
@@ -68,6 +77,7 @@ PyMethodDef functions[] = {{"_push_saved_tensors_hooks", push, METH_VARARGS, nul
                            {"_pop_saved_tensors_hooks", pop, METH_NOARGS, nullptr},
                            {"_disable_saved_tensors_hooks", disable, METH_O, nullptr},
                            {"_increment_version", increment_version, METH_O, nullptr},
+                           {"_watch_writes", watch_writes, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

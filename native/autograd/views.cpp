@@ -111,6 +111,7 @@ void check_inplace(Tensor* self, const Op& op, bool will_record) {
            "normal one before the update (shape %s)",
            inplace_name(op).c_str(), shape_text(self).c_str());
   remember_write(self, op);
+  if (RL_UNLIKELY(write_watcher != nullptr)) Py(need(PyObject_CallOneArg(write_watcher, self->object())));
   if (!thread_state.grad_mode) return;
   if (!will_record && !self->requires_grad) return;
   if (self->base) {
@@ -132,10 +133,11 @@ void check_inplace(Tensor* self, const Op& op, bool will_record) {
 
 void check_dirty_view(Tensor* self, const char* name) {
   if (self->creation != Creation::Default) refuse_creation(self, name, false);
-  RL_CHECK(self->base->grad_fn || !needs_grad(self), Runtime,
-           "a view of a leaf Variable that requires grad has been used in an in-place operation. (%s on a view of shape "
-           "%s of a leaf of shape %s)",
-           name, shape_text(self).c_str(), shape_text(self->base).c_str());
+  RL_CHECK(
+      self->base->grad_fn || !needs_grad(self), Runtime,
+      "a view of a leaf Variable that requires grad has been used in an in-place operation. (%s on a view of shape "
+      "%s of a leaf of shape %s)",
+      name, shape_text(self).c_str(), shape_text(self->base).c_str());
 }
 
 void rebase_history(Tensor* self, Node* fn, int self_edge) {

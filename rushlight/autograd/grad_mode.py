@@ -15,7 +15,7 @@ from rushlight._C import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from typing import Any
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
@@ -35,6 +35,10 @@ def _decorate(switch: Any, func: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **kwargs: _run(switch, cls, args, kwargs)
     if inspect.isgeneratorfunction(func):
         return _decorate_generator(switch, func)
+    if inspect.iscoroutinefunction(func):
+        return _decorate_coroutine(switch, func)
+    if inspect.isasyncgenfunction(func):
+        return _decorate_async_generator(switch, func)
 
     @functools.wraps(func)
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -52,26 +56,66 @@ def _run(switch: Any, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 def _decorate_generator(switch: Any, func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def decorated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from _drive(switch, func(*args, **kwargs)))
+
+    return decorated
+
+
+def _drive(switch: Any, steps: Any) -> Generator[Any, Any, Any]:
+    """Runs each step of a generator, coroutine or awaitable inside a fresh context.
+
+    Between its steps it is suspended, and so is the mode: the caller keeps its own.
+    """
+    try:
+        with switch.clone():
+            response = steps.send(None)
+        while True:
+            try:
+                request = yield response
+            except GeneratorExit:
+                with switch.clone():
+                    steps.close()
+                raise
+            except BaseException:
+                with switch.clone():
+                    response = steps.throw(*_current_exception())
+            else:
+                with switch.clone():
+                    response = steps.send(request)
+    except StopIteration as stop:
+        return stop.value
+
+
+class _Awaitable:
+    def __init__(self, switch: Any, steps: Any) -> None:
+        self.switch, self.steps = switch, steps
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _drive(self.switch, self.steps)
+
+
+def _decorate_coroutine(switch: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    async def decorated(*args: Any, **kwargs: Any) -> Any:
+        return await _Awaitable(switch, func(*args, **kwargs))
+
+    return decorated
+
+
+def _decorate_async_generator(switch: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    async def decorated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator = func(*args, **kwargs)
-        # Between its steps the generator is suspended, and so is the mode: the caller keeps its own.
+        request = None
         try:
-            with switch.clone():
-                response = generator.send(None)
             while True:
                 try:
-                    request = yield response
-                except GeneratorExit:
-                    with switch.clone():
-                        generator.close()
-                    raise
-                except BaseException:
-                    with switch.clone():
-                        response = generator.throw(*_current_exception())
-                else:
-                    with switch.clone():
-                        response = generator.send(request)
-        except StopIteration as stop:
-            return stop.value
+                    response = await _Awaitable(switch, generator.asend(request))
+                except StopAsyncIteration:
+                    return
+                request = yield response
+        finally:
+            await _Awaitable(switch, generator.aclose())
 
     return decorated
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections import namedtuple
 
 from rushlight import _C
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -94,6 +96,83 @@ def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, Non
         yield
     finally:
         _C._disable_saved_tensors_hooks(before)
+
+
+class _Kept:
+    """A saved tensor, or a copy of it from before it was written."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+class _AllowMutation:
+    """The state of one `allow_mutation_on_saved_tensors` context."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, list[weakref.ref[_Kept]]] = {}
+        self.open = True
+
+    def pack(self, tensor: Any) -> _Kept:
+        kept = _Kept(tensor.detach())
+        self.kept.setdefault(tensor.untyped_storage().data_ptr(), []).append(weakref.ref(kept))
+        return kept
+
+    def unpack(self, kept: _Kept) -> Any:
+        if not self.open:
+            raise AssertionError(
+                "allow_mutation_on_saved_tensors: backward runs outside the context in which the graph was recorded; "
+                "expected it inside"
+            )
+        return kept.tensor
+
+    def before_write(self, tensor: Any) -> None:
+        for reference in self.kept.pop(tensor.untyped_storage().data_ptr(), ()):
+            kept = reference()
+            if kept is not None:
+                with _C.no_grad():
+                    kept.tensor = kept.tensor.clone()
+
+    def clear(self) -> None:
+        """Forgets which tensors were saved."""
+        self.kept.clear()
+
+
+_mutation: _AllowMutation | None = None
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Generator[_AllowMutation, None, None]:
+    """Context in which tensors that are saved for backward may be written: they are copied right before.
+
+    Forward and backward must both be inside.
+
+    Raises:
+        RuntimeError: the context is entered inside itself.
+
+    Example::
+
+        >>> with rushlight.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     x = rushlight.ones(2, requires_grad=True)
+        ...     y = x.exp()
+        ...     z = y.sin()
+        ...     _ = y.zero_()
+        ...     z.sum().backward()
+    """
+    global _mutation
+    if _mutation is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    state = _mutation = _AllowMutation()
+    _C._watch_writes(state.before_write)
+    try:
+        with saved_tensors_hooks(state.pack, state.unpack):
+            yield state
+    finally:
+        _C._watch_writes(None)
+        state.open = False
+        state.clear()
+        _mutation = None
 
 
 class _MultiHandle:

@@ -165,3 +165,50 @@ def test_types(torch):
     assert isinstance(torch.no_grad(), torch.no_grad)
     with pytest.raises(TypeError):
         torch.set_grad_enabled()
+
+
+def test_coroutines(rl):
+    import asyncio
+
+    seen = []
+
+    @rl.no_grad()
+    async def quiet(n):
+        for _ in range(n):
+            seen.append(rl.is_grad_enabled())
+            await asyncio.sleep(0)
+        return n
+
+    @rl.no_grad()
+    async def numbers():
+        for i in range(2):
+            seen.append(rl.is_grad_enabled())
+            await asyncio.sleep(0)
+            yield i
+
+    async def loud():
+        for _ in range(3):
+            seen.append(not rl.is_grad_enabled())
+            await asyncio.sleep(0)
+
+    async def main():
+        results = await asyncio.gather(quiet(3), loud(), quiet(2))
+        items = [i async for i in numbers()]
+        return results, items, rl.is_grad_enabled()
+
+    assert asyncio.run(main()) == ([3, None, 2], [0, 1], True)
+    assert not any(seen) and len(seen) == 10
+
+
+def test_an_error_in_a_decorated_coroutine(rl):
+    import asyncio
+
+    @rl.set_grad_enabled(False)
+    async def fails():
+        await asyncio.sleep(0)
+        raise KeyError("expected")
+
+    with rl.enable_grad():
+        with pytest.raises(KeyError):
+            asyncio.run(fails())
+        assert rl.is_grad_enabled()

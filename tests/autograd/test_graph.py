@@ -199,6 +199,7 @@ def test_create_graph_into_grad_makes_no_cycle(rl, no_gc):
         assert alive(make) == [], make.__name__
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
 def test_create_graph_into_grad_stays_differentiable(torch):
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     (x * x * x).sum().backward(create_graph=True)
@@ -244,3 +245,60 @@ def test_shapes_do_not_keep_data_alive(rl, no_gc):
     assert r() is None
     z.backward()
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_saved_tensors_may_be_written_where_that_is_allowed(torch):
+    allow = torch.autograd.graph.allow_mutation_on_saved_tensors
+    with allow():
+        x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+        y = x.exp()
+        z = y.sin()
+        y.zero_()
+        (g,) = torch.autograd.grad(z.sum(), x, create_graph=True)
+        assert torch.allclose(g, x.exp() * x.exp().cos())
+        y = x.exp()
+        y.mul_(3)
+        v = y[0]
+        v.mul_(v.detach())  # the operand shares memory with what is written
+        (g,) = torch.autograd.grad((y * y).sum(), x)
+        e = x.detach().exp()
+        assert torch.allclose(g, torch.stack([2 * (3 * e[0]) ** 4, 18 * e[1] ** 2]))
+        w = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        z = (x * w).sum()
+        with torch.no_grad():
+            w.mul_(2)
+        assert torch.autograd.grad(z, x)[0].tolist() == [1.0, 1.0]
+        y = x.exp()
+        with pytest.raises(RuntimeError, match="cannot be nested"), allow():
+            pass
+    with pytest.raises(AssertionError, match="allow_mutation_on_saved_tensors"):
+        y.sum().backward()
+    y = x.exp()
+    y.zero_()
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.sum().backward()
+
+
+def test_a_copy_is_made_only_of_what_is_written(rl, no_gc):
+    with rl.autograd.graph.allow_mutation_on_saved_tensors():
+        x = rl.ones(1000, requires_grad=True)
+        y = x.exp()
+        assert y.grad_fn._saved_result.data_ptr() == y.data_ptr()
+        other = rl.ones(3)
+        other.add_(1)
+        assert y.grad_fn._saved_result.data_ptr() == y.data_ptr()
+        y.add_(1)
+        y.sum().backward()
+        assert rl.equal(x.grad, x.detach().exp())
+
+
+def test_nodes_can_be_called(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * torch.tensor([3.0, 4.0])
+    first, second = y.grad_fn(torch.ones(2))
+    assert first.tolist() == [3.0, 4.0] and second is None
+    assert y.sum().grad_fn(torch.tensor(2.0)).tolist() == [2.0, 2.0]
+    leaf = y.grad_fn.next_functions[0][0]
+    assert leaf(torch.ones(2)) == ()
+    leaf(torch.ones(2))
+    assert x.grad.tolist() == [2.0, 2.0]
