@@ -148,11 +148,16 @@ def take_along_dim(self: Any, indices: Any, dim: Any) -> Any:
             "take_along_dim(): input and indices should have the same number of dimensions, "
             f"but got {self.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
         )
-    dim %= max(self.dim(), 1)
-    indices = rl.where(indices < 0, indices + (self.size(dim) if self.dim() else 1), indices)
-    shape = list(rl.broadcast_shapes(self.select(dim, 0).shape, indices.select(dim, 0).shape)) if self.dim() else []
-    source = self.expand([*shape[:dim], self.size(dim), *shape[dim:]]) if self.dim() else self
-    index = indices.expand([*shape[:dim], indices.size(dim), *shape[dim:]]) if self.dim() else indices
+    if self.dim() == 0:
+        return self.gather(dim, rl.where(indices < 0, indices + 1, indices))
+    if not -self.dim() <= dim < self.dim():
+        raise IndexError(f"take_along_dim: dim; expected it between {-self.dim()} and {self.dim() - 1}, got {dim}")
+    dim %= self.dim()
+    indices = rl.where(indices < 0, indices + self.size(dim), indices)
+    beside = [[*t.shape[:dim], 1, *t.shape[dim + 1 :]] for t in (self, indices)]
+    shape = list(rl.broadcast_shapes(*beside))
+    source = self.expand([*shape[:dim], self.size(dim), *shape[dim + 1 :]])
+    index = indices.expand([*shape[:dim], indices.size(dim), *shape[dim + 1 :]])
     return source.gather(dim, index)
 
 
