@@ -370,6 +370,7 @@ rl_status run(const Spec& spec, const rl_tensor* in, const rl_tensor* const* out
   job.plan = &plan;
   job.kernel = &table.kernels[spec.kind][tile];
   job.direct = load == nullptr && in->dtype == kTileDtype[tile];
+  job.narrow = load == nullptr && in->dtype == RL_BFLOAT16 && job.kernel->columns_bfloat16 != nullptr;
   job.load = load != nullptr ? load : reduce_load_table().load[in->dtype][tile];
   job.tile_size = kTileSize[tile];
   if (spec.kind == kReduceComplexProd) {

@@ -142,18 +142,18 @@ RL_INLINE void add_rows(A* __restrict sums, const T* __restrict x, int64_t strid
   for (; r + 4 <= rows; r += 4) {
     const T *a = x + r * stride, *b = a + stride, *c = b + stride, *d = c + stride;
     for (int64_t j = 0; j < columns; ++j) {
-      sums[j] += (Map::map(static_cast<A>(a[j])) + Map::map(static_cast<A>(b[j]))) +
-                 (Map::map(static_cast<A>(c[j])) + Map::map(static_cast<A>(d[j])));
+      sums[j] += (Map::map(convert<A>(a[j])) + Map::map(convert<A>(b[j]))) +
+                 (Map::map(convert<A>(c[j])) + Map::map(convert<A>(d[j])));
     }
   }
   for (; r < rows; ++r) {
     const T* a = x + r * stride;
-    for (int64_t j = 0; j < columns; ++j) sums[j] += Map::map(static_cast<A>(a[j]));
+    for (int64_t j = 0; j < columns; ++j) sums[j] += Map::map(convert<A>(a[j]));
   }
 }
 
-template <class Map>
-void sum_columns(double* __restrict state, int64_t, const float* x, int64_t stride, int64_t rows, int64_t columns) {
+template <class Map, class T>
+void sum_columns_as_float(double* __restrict state, const T* x, int64_t stride, int64_t rows, int64_t columns) {
   for (int64_t j = 0; j < columns; ++j) state[j] = 0;
   for (int64_t r = 0; r < rows; r += kSumRows) {
     const int64_t size = rows - r < kSumRows ? rows - r : kSumRows;
@@ -170,6 +170,11 @@ void sum_columns(double* __restrict state, int64_t, const float* x, int64_t stri
       for (int64_t j = 0; j < columns; ++j) state[j] += static_cast<double>(sums[j]);
     }
   }
+}
+
+template <class Map>
+void sum_columns(double* state, int64_t, const float* x, int64_t stride, int64_t rows, int64_t columns) {
+  sum_columns_as_float<Map>(state, x, stride, rows, columns);
 }
 
 template <class Map>
@@ -200,9 +205,31 @@ struct Sum {
   static void run(double* state, int64_t pitch, const void* x, int64_t n, int64_t, double) {
     sum_run<Map>(state, pitch, static_cast<const T*>(x), n);
   }
+  static void rows(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t n) {
+    if constexpr (!std::is_same_v<T, int64_t>) {
+      const T* data = static_cast<const T*>(x);
+      accumulate_rows<T>(
+          data, stride, rows, n, T(0), T(0), [](Vector<T> a, Vector<T> v) { return a + Map::map(v); },
+          [](Vector<T> a, Vector<T> b) { return a + b; },
+          [&](int64_t r, const T* sums, int count) {
+            for (int i = 0; i < count; ++i) {
+              state[r + i] = 0.0 + static_cast<double>(sums[i]);
+              if constexpr (kWords == 2) {
+                state[pitch + r + i] = 0;
+              } else if (__builtin_expect(!sum_stands<Map>(sums[i]), 0)) {
+                state[r + i] = 0.0 + sum_run_wide<Map>(data + (r + i) * stride, n);
+              }
+            }
+          });
+    }
+  }
   static void columns(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
                       int64_t, int64_t, double) {
     sum_columns<Map>(state, pitch, static_cast<const T*>(x), stride, rows, columns);
+  }
+  static void columns_bfloat16(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns,
+                               int64_t, int64_t, double) {
+    sum_columns_as_float<Map>(state, static_cast<const bfloat16*>(x), stride, rows, columns);
   }
   static void merge(double* into, const double* from, int64_t pitch_into, int64_t pitch_from, int64_t count, double,
                     double) {
@@ -351,6 +378,17 @@ struct Extreme {
   }
   static void run(double* state, int64_t, const void* x, int64_t n, int64_t, double) {
     *words<T>(state) = of_run(static_cast<const T*>(x), n);
+  }
+  static void rows(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t n) {
+    if constexpr (!std::is_same_v<T, int64_t> && std::is_same_v<Map, Plain>) {
+      using V = Vector<T>;
+      const T neutral = Order::template neutral<T>();
+      const auto better = [](V a, V v) { return extreme<Order>(a, v); };
+      accumulate_rows<T>(static_cast<const T*>(x), stride, rows, n, neutral, neutral, better, better,
+                         [&](int64_t r, const T* best, int count) {
+                           for (int i = 0; i < count; ++i) state[r + i] = static_cast<double>(best[i]);
+                         });
+    }
   }
   static void columns(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t,
                       int64_t, double) {
@@ -697,26 +735,34 @@ struct ComplexProd {
 
 template <class Kernel>
 constexpr ReduceKernel make() {
-  return {Kernel::kWords, Kernel::run, Kernel::columns, Kernel::merge};
+  return {Kernel::kWords, Kernel::run, nullptr, Kernel::columns, nullptr, Kernel::merge};
+}
+template <class Kernel>
+constexpr ReduceKernel with_rows() {
+  return {Kernel::kWords, Kernel::run, Kernel::rows, Kernel::columns, nullptr, Kernel::merge};
+}
+template <class Kernel>
+constexpr ReduceKernel with_bfloat16() {
+  return {Kernel::kWords, Kernel::run, Kernel::rows, Kernel::columns, Kernel::columns_bfloat16, Kernel::merge};
 }
 
 constexpr ReduceTable make_table() {
   ReduceTable t{};
   t.kernels[kReduceSum][kTileInt64] = make<Sum<int64_t, Plain>>();
-  t.kernels[kReduceSum][kTileFloat] = make<Sum<float, Plain>>();
-  t.kernels[kReduceSum][kTileDouble] = make<Sum<double, Plain>>();
+  t.kernels[kReduceSum][kTileFloat] = with_bfloat16<Sum<float, Plain>>();
+  t.kernels[kReduceSum][kTileDouble] = with_rows<Sum<double, Plain>>();
   t.kernels[kReduceNanSum][kTileInt64] = t.kernels[kReduceSum][kTileInt64];
-  t.kernels[kReduceNanSum][kTileFloat] = make<Sum<float, SkipNan>>();
-  t.kernels[kReduceNanSum][kTileDouble] = make<Sum<double, SkipNan>>();
+  t.kernels[kReduceNanSum][kTileFloat] = with_rows<Sum<float, SkipNan>>();
+  t.kernels[kReduceNanSum][kTileDouble] = with_rows<Sum<double, SkipNan>>();
   t.kernels[kReduceProd][kTileInt64] = make<IntegerProd>();
   t.kernels[kReduceProd][kTileFloat] = make<Wide<float, Multiply>>();
   t.kernels[kReduceProd][kTileDouble] = make<Wide<double, Multiply>>();
   t.kernels[kReduceMax][kTileInt64] = make<Extreme<int64_t, Greatest, Plain>>();
-  t.kernels[kReduceMax][kTileFloat] = make<Extreme<float, Greatest, Plain>>();
-  t.kernels[kReduceMax][kTileDouble] = make<Extreme<double, Greatest, Plain>>();
+  t.kernels[kReduceMax][kTileFloat] = with_rows<Extreme<float, Greatest, Plain>>();
+  t.kernels[kReduceMax][kTileDouble] = with_rows<Extreme<double, Greatest, Plain>>();
   t.kernels[kReduceMin][kTileInt64] = make<Extreme<int64_t, Least, Plain>>();
-  t.kernels[kReduceMin][kTileFloat] = make<Extreme<float, Least, Plain>>();
-  t.kernels[kReduceMin][kTileDouble] = make<Extreme<double, Least, Plain>>();
+  t.kernels[kReduceMin][kTileFloat] = with_rows<Extreme<float, Least, Plain>>();
+  t.kernels[kReduceMin][kTileDouble] = with_rows<Extreme<double, Least, Plain>>();
   t.kernels[kReduceMinMax][kTileInt64] = make<MinMax<int64_t>>();
   t.kernels[kReduceMinMax][kTileFloat] = make<MinMax<float>>();
   t.kernels[kReduceMinMax][kTileDouble] = make<MinMax<double>>();

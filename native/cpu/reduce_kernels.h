@@ -34,15 +34,23 @@ enum ReduceKind : int {
 // Most columns of one call of `columns`, and most words per state.
 constexpr int64_t kReduceStrip = 512;
 constexpr int kReduceWords = 3;
+// Longest run that `rows` takes.
+constexpr int64_t kReduceRow = 2048;
 
 struct ReduceKernel {
   int words;
   // One state from a run of n > 0 elements whose first has index `index` among the reduced elements.
   void (*run)(double* state, int64_t pitch, const void* x, int64_t n, int64_t index, double parameter);
+  // The same for `rows` runs of n elements, `stride` elements apart, 0 < n <= kReduceRow; null where there is no faster
+  // way than one by one.
+  void (*rows)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t n);
   // One state per column of a matrix of rows > 0 rows, `stride` elements apart, and 0 < columns <= kReduceStrip. Row r
   // has index `index + r * step`.
   void (*columns)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
                   int64_t index, int64_t step, double parameter);
+  // The same of a matrix of bfloat16, for kTileFloat; may be null.
+  void (*columns_bfloat16)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
+                           int64_t index, int64_t step, double parameter);
   // into = into, then from, for `count` outputs; the states stand for `into_size` and `from_size` elements.
   void (*merge)(double* into, const double* from, int64_t pitch_into, int64_t pitch_from, int64_t count,
                 double into_size, double from_size);

@@ -48,6 +48,10 @@ void load_tile(void* tile, const void* data, int64_t rows, int64_t columns, int6
   Out* __restrict out = static_cast<Out*>(tile);
   const From* in = static_cast<const From*>(data);
   if (column_stride == 1) {
+    if (row_stride == columns) {  // one long row
+      columns *= rows;
+      rows = 1;
+    }
     for (int64_t r = 0; r < rows; ++r) {
       const From* __restrict row = in + r * row_stride;
       if constexpr (is_reduced_float_v<From> && std::is_same_v<Conversion, ConvertTo<float, From>>) {

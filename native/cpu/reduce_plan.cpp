@@ -127,6 +127,7 @@ struct Driver {
   Pieces pieces;
   bool by_columns;
   bool through_tile;
+  bool many_rows;  // runs that the kernel takes many at a time
   int64_t width, strips, groups;
   int64_t column_size, column_in, column_out[2];
 
@@ -137,7 +138,11 @@ struct Driver {
     for (int o = 0; o < 2; ++o) column_out[o] = plan.kept > 0 ? plan.kept_out[o][inner] : 1;
     const int64_t run = inner_size(plan), run_stride = inner_stride(plan);
     const int64_t tile_elements = kReduceTileBytes / job.tile_size;
-    if (plan.kept == 0) {
+    // float32 is turned around faster than it is read along short runs
+    const int64_t shortest = job.direct && job.tile_size == 4 ? kShortRun : 4;
+    many_rows = job.kernel->rows != nullptr && plan.kept > 0 && plan.reduced == 1 && run_stride == 1 &&
+                run >= shortest && run <= kReduceRow && run_stride < magnitude(column_in) && column_size >= 4;
+    if (plan.kept == 0 || many_rows) {
       by_columns = false;
     } else if (plan.reduced == 0) {
       by_columns = true;
@@ -148,7 +153,7 @@ struct Driver {
     }
     if (by_columns) {
       width = at_most(kReduceStrip, column_size);
-      through_tile = !job.direct || column_in != 1;
+      through_tile = !(job.direct || job.narrow) || column_in != 1;
       const int64_t rows = through_tile ? at_least(1, tile_elements / 2 / width) : at_least(512, kReduceChunk / width);
       pieces = cut(plan, rows, 1, at_most(width, column_size));
     } else {
@@ -186,6 +191,8 @@ struct Driver {
   void columns_piece(double* state, const Group& g, const Piece& piece) const {
     const char* data = g.in + piece.offset * plan.in_size;
     int64_t stride = inner_stride(plan);
+    const auto columns = job.narrow && !through_tile ? job.kernel->columns_bfloat16 : job.kernel->columns;
+    const int64_t element = job.narrow && !through_tile ? plan.in_size : job.tile_size;
     alignas(64) char tile[kReduceTileBytes];
     if (through_tile) {
       job.load(tile, data, piece.length, g.count, stride, column_in);
@@ -194,14 +201,13 @@ struct Driver {
     }
     const int64_t factor = stride == g.count && g.count < kNarrow ? 64 / g.count : 1;
     if (factor == 1 || piece.length < 4 * factor) {
-      job.kernel->columns(state, kReduceStrip, data, stride, piece.length, g.count, piece.index, 1, job.parameter);
+      columns(state, kReduceStrip, data, stride, piece.length, g.count, piece.index, 1, job.parameter);
       return;
     }
     // Several rows side by side are one wider row; their states are joined afterwards.
     const int64_t rows = piece.length / factor, rest = piece.length - rows * factor;
     double wide[kReduceWords * kReduceStrip];
-    job.kernel->columns(wide, kReduceStrip, data, stride * factor, rows, g.count * factor, piece.index, factor,
-                        job.parameter);
+    columns(wide, kReduceStrip, data, stride * factor, rows, g.count * factor, piece.index, factor, job.parameter);
     for (int64_t k = 0; k < factor; ++k) {
       double* part = wide + k * g.count;
       if (job.indexed) {
@@ -219,8 +225,8 @@ struct Driver {
       }
     }
     if (rest > 0) {
-      job.kernel->columns(wide, kReduceStrip, data + rows * factor * stride * job.tile_size, stride, rest, g.count,
-                          piece.index + rows * factor, 1, job.parameter);
+      columns(wide, kReduceStrip, data + rows * factor * stride * element, stride, rest, g.count,
+              piece.index + rows * factor, 1, job.parameter);
       job.kernel->merge(state, wide, kReduceStrip, kReduceStrip, g.count, static_cast<double>(rows * factor),
                         static_cast<double>(rest));
     }
@@ -228,6 +234,19 @@ struct Driver {
 
   void run_piece(double* state, const Group& g, const Piece& piece) const {
     alignas(64) char tile[kReduceTileBytes];
+    if (many_rows) {
+      if (!through_tile) {
+        job.kernel->rows(state, kReduceStrip, g.in, column_in, g.count, piece.length);
+        return;
+      }
+      const int64_t batch = kReduceTileBytes / 4 / job.tile_size / piece.length;
+      for (int64_t j = 0; j < g.count; j += batch) {
+        const int64_t rows = at_most(batch, g.count - j);
+        job.load(tile, g.in + j * column_in * plan.in_size, rows, piece.length, column_in, 1);
+        job.kernel->rows(state + j, kReduceStrip, tile, piece.length, rows, piece.length);
+      }
+      return;
+    }
     for (int64_t j = 0; j < g.count; ++j) {
       const char* data = g.in + (j * column_in + piece.offset) * plan.in_size;
       if (through_tile) {

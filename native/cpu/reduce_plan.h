@@ -39,6 +39,7 @@ struct ReduceJob {
   const ReduceKernel* kernel;
   ReduceLoad load;
   bool direct;        // the input's elements are tile elements
+  bool narrow;        // they are bfloat16, which the kernel reads down columns as they are
   int64_t tile_size;  // bytes of a tile element
   double parameter;
   double identity[kReduceWords];  // state of nothing, as words

@@ -186,6 +186,47 @@ RL_INLINE T fold(Vector<T>* accumulators, Combine combine) {
   return fold_vector<T>(accumulators[0], combine);
 }
 
+// The lanes of a result of fold_rows: blocks of Half lanes of a and then of b, the first (Upper 0) or the second (Upper
+// 1) block of each pair of blocks.
+template <class T, int Half, int Upper>
+RL_INLINE Vector<T> pick_blocks(Vector<T> a, Vector<T> b) {
+  constexpr int w = kWidth<T>;
+  const auto lane = [](int i) {
+    const int block = i / Half, pairs = w / (2 * Half);
+    return (block < pairs ? 0 : w) + (block % pairs) * 2 * Half + Upper * Half + i % Half;
+  };
+  using Mask = Vector<Index<T>>;
+  if constexpr (w == 2) {
+    return __builtin_shuffle(a, b, Mask{lane(0), lane(1)});
+  } else if constexpr (w == 4) {
+    return __builtin_shuffle(a, b, Mask{lane(0), lane(1), lane(2), lane(3)});
+  } else if constexpr (w == 8) {
+    return __builtin_shuffle(a, b, Mask{lane(0), lane(1), lane(2), lane(3), lane(4), lane(5), lane(6), lane(7)});
+  } else {
+    static_assert(w == 16);
+    return __builtin_shuffle(a, b,
+                             Mask{lane(0), lane(1), lane(2), lane(3), lane(4), lane(5), lane(6), lane(7), lane(8),
+                                  lane(9), lane(10), lane(11), lane(12), lane(13), lane(14), lane(15)});
+  }
+}
+
+template <class T, int Half, class Combine>
+RL_INLINE void fold_level(Vector<T>* v, Combine combine) {
+#pragma GCC unroll 8
+  for (int k = 0; k < Half; ++k)
+    v[k] = combine(pick_blocks<T, Half, 0>(v[2 * k], v[2 * k + 1]), pick_blocks<T, Half, 1>(v[2 * k], v[2 * k + 1]));
+}
+
+// As many vectors as one has lanes: lane i of the result is what fold_vector makes of v[i], with the same bits.
+template <class T, class Combine>
+RL_INLINE Vector<T> fold_rows(Vector<T>* v, Combine combine) {
+  if constexpr (kWidth<T> >= 16) fold_level<T, 8>(v, combine);
+  if constexpr (kWidth<T> >= 8) fold_level<T, 4>(v, combine);
+  if constexpr (kWidth<T> >= 4) fold_level<T, 2>(v, combine);
+  fold_level<T, 1>(v, combine);
+  return v[0];
+}
+
 // step(accumulator, vector) over a run of n elements read as T; `neutral` pads the tail.
 template <class T, class Step>
 RL_INLINE void accumulate(Vector<T>* accumulators, const T* x, int64_t n, T neutral, Step step) {
@@ -206,7 +247,38 @@ RL_INLINE void accumulate(Vector<T>* accumulators, const T* x, int64_t n, T neut
   }
 }
 
-// The same with elements read as doubles.
+// body(row, values, count): what accumulate and fold make of `rows` runs of n elements, in groups.
+template <class T, class Step, class Combine, class Body>
+RL_INLINE void accumulate_rows(const T* x, int64_t stride, int64_t rows, int64_t n, T start, T neutral, Step step,
+                               Combine combine, Body body) {
+  for (int64_t r = 0; r < rows; r += kWidth<T>) {
+    const int count = rows - r < kWidth<T> ? static_cast<int>(rows - r) : kWidth<T>;
+    Vector<T> sums[kWidth<T>];
+    for (int i = 0; i < count; ++i) {
+      const T* row = x + (r + i) * stride;
+      if (n <= kWidth<T>) {  // the other accumulators would stay as they are
+        const Vector<T> first = n == kWidth<T> ? load(row) : load_part(row, static_cast<int>(n), neutral);
+        sums[i] = combine(step(splat(start), first), splat(start));
+        continue;
+      }
+      Vector<T> lanes[kAccumulators];
+      for (Vector<T>& lane : lanes) lane = splat(start);
+      accumulate(lanes, row, n, neutral, step);
+#pragma GCC unroll 8
+      for (int half = kAccumulators / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+        for (int k = 0; k < half; ++k) lanes[k] = combine(lanes[k], lanes[k + half]);
+      }
+      sums[i] = lanes[0];
+    }
+    for (int i = count; i < kWidth<T>; ++i) sums[i] = splat(start);
+    T values[kWidth<T>];
+    store(values, fold_rows<T>(sums, combine));
+    body(r, values, count);
+  }
+}
+
+// The same as accumulate with elements read as doubles.
 template <class T, class Step>
 RL_INLINE void accumulate_wide(Vector<double>* accumulators, const T* x, int64_t n, double neutral, Step step) {
   int64_t i = 0;

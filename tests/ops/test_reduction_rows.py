@@ -1,0 +1,60 @@
+"""Reductions along many short rows, which share a kernel, and down columns of bfloat16, against NumPy."""
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+
+LENGTHS = [*range(1, 40), 63, 64, 65, 100, 127, 129, 511, 513, 2047, 2048, 2049]
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.bfloat16, rl.float16])
+def test_sums_means_and_extremes_of_rows(dtype):
+    rl.manual_seed(1)
+    for n in LENGTHS:
+        x = rl.randn(37, n).to(dtype)
+        wide = x.double().numpy()
+        for view, array in ((x, wide), (rl.cat([x, x], 1)[:, :n], wide), (x[::3], wide[::3])):
+            total, most, least = view.sum(1), view.amax(1), view.amin(1)
+            np.testing.assert_array_equal(most.double().numpy(), array.max(1))
+            np.testing.assert_array_equal(least.double().numpy(), array.min(1))
+            tolerance = {rl.float64: 1e-14, rl.float32: 2e-6, rl.float16: 1e-3, rl.bfloat16: 8e-3}[dtype]
+            scale = np.abs(array).sum(1)
+            assert (np.abs(total.double().numpy() - array.sum(1)) <= tolerance * scale).all()
+            got = view.mean(1).double().numpy()
+            assert (np.abs(got - array.mean(1)) <= tolerance * scale / n).all()
+
+
+@pytest.mark.parametrize("n", [5, 33, 100])
+def test_rows_with_nan_infinities_and_large_numbers(n):
+    x = rl.ones(20, n)
+    x[3, n - 1] = float("nan")
+    x[4, 0] = float("inf")
+    x[5, 1] = float("-inf")
+    x[6] = 3e38
+    x[6, n // 2 :] = -3e38
+    x[7] = -0.0
+    total = x.sum(1)
+    assert total[3].isnan() and total[4].item() == np.inf and total[5].item() == -np.inf
+    assert total[6].item() == pytest.approx(x[6].double().sum().item(), abs=1e32)
+    assert total[7].item() == 0
+    assert x.amax(1)[3].isnan() and x.amin(1)[3].isnan() and x.amin(1)[5].item() == -np.inf
+    assert x.nansum(1)[3].item() == n - 1
+    assert rl.full((20, n), -np.inf).amax(1).tolist() == [-np.inf] * 20
+
+
+@pytest.mark.parametrize("columns", [1, 3, 10, 31, 100, 513, 1000])
+def test_sums_of_bfloat16_down_columns(columns):
+    rl.manual_seed(2)
+    for rows in (1, 2, 5, 63, 64, 65, 1000):
+        x = rl.randn(rows, columns).bfloat16()
+        array = x.double().numpy()
+        for view, wide in ((x, array), (x[::2], array[::2]), (rl.cat([x, x], 1)[:, :columns], array)):
+            got = view.sum(0, dtype=rl.float32).double().numpy()
+            np.testing.assert_allclose(got, wide.sum(0), atol=1e-5 * np.abs(wide).sum(0).max() + 1e-9, rtol=0)
+            assert view.sum(0).dtype == rl.bfloat16
+            close = view.mean(0).double().numpy()
+            np.testing.assert_allclose(close, wide.mean(0), atol=1e-6, rtol=8e-3)
+    x = rl.full((300, columns), 2e38).bfloat16()
+    x[::2] *= -1
+    assert x.sum(0).abs().max() == 0
