@@ -113,8 +113,8 @@ _LAZY = {
 }
 _LAZY_NAMES = {name: module for module, names in _LAZY.items() for name in names.split()}
 _SUBMODULES = frozenset(
-    "__config__ accelerator array_api autograd backends cpu cuda func linalg masked mps nn ops optim overrides "
-    "profiler random return_types serialization special storage testing types utils version xpu".split()
+    "__config__ accelerator array_api autograd backends cpu cuda fft func linalg masked mps nn ops optim overrides "
+    "profiler random return_types serialization signal special storage testing types utils version xpu".split()
 )
 
 

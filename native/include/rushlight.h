@@ -104,6 +104,7 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #include "rushlight/create.h"
 #include "rushlight/elementwise.h"
 #include "rushlight/embedding.h"
+#include "rushlight/fft.h"
 #include "rushlight/index.h"
 #include "rushlight/linalg.h"
 #include "rushlight/loss.h"

@@ -8,6 +8,7 @@ MODULES = (
     "elementwise",
     "activation",
     "special",
+    "fft",
     "shape",
     "indexing",
     "reduction",

@@ -1,0 +1,199 @@
+"""Fourier transforms against sums in long double, NumPy and PyTorch: sizes, layouts, norms, errors, derivatives."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+
+RNG = np.random.default_rng(7)
+SIZES = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    15,
+    16,
+    17,
+    24,
+    25,
+    30,
+    31,
+    32,
+    49,
+    61,
+    64,
+    67,
+    77,
+    96,
+    100,
+    121,
+    122,
+]
+LONGER = [128, 169, 210, 243, 256, 360, 509, 512, 625, 1000, 1009, 1024, 1331, 2018]
+
+
+TWO_PI = 2 * (np.longdouble(np.pi) + np.longdouble(1.2246467991473532e-16))
+
+
+@functools.lru_cache(None)
+def roots(n):
+    angle = np.arange(n).astype(np.longdouble) * TWO_PI / n
+    k = np.outer(np.arange(n), np.arange(n)) % n
+    return np.cos(angle)[k], np.sin(angle)[k]
+
+
+def exact(x, inverse=False):
+    """The definition, in long double over the last axis; NumPy for long lines."""
+    n = x.shape[-1]
+    if n > 128:
+        wide = x.astype("complex128")
+        return np.fft.ifft(wide, norm="forward") if inverse else np.fft.fft(wide)
+    c, s = roots(n)
+    s = s if inverse else -s
+    re, im = x.real.astype(np.longdouble), x.imag.astype(np.longdouble)
+    return (re @ c - im @ s) + 1j * (re @ s + im @ c)
+
+
+def signal(*shape, dtype="complex128"):
+    x = RNG.standard_normal(shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * RNG.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def error(got, want):
+    scale = float(np.sqrt(np.mean(np.abs(want) ** 2))) or 1.0
+    return float(np.max(np.abs(got.numpy().astype(np.clongdouble) - want))) / scale
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_every_kind_of_size(dtype):
+    eps = np.finfo(dtype).eps
+    for n in SIZES + LONGER:
+        bound = eps * 4 * (1 + np.log2(n)) * (4 if n in (67, 122, 127, 509, 1009, 2018) else 1)
+        for lines in (1, 37) if n > 128 else (1, 5, 37):
+            x = signal(lines, n, dtype=dtype)
+            assert error(rl.fft.fft(rl.from_numpy(x)), exact(x)) < bound, (n, lines)
+            assert error(rl.fft.ifft(rl.from_numpy(x), norm="forward"), exact(x, True)) < bound, (n, lines)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_real_signals(dtype):
+    eps = np.finfo(dtype).eps
+    for n in SIZES + LONGER:
+        bound = eps * 4 * (1 + np.log2(n)) * (4 if n in (67, 122, 127, 509, 1009, 2018) else 1)
+        for lines in (1, 19):
+            x = signal(lines, n, dtype=dtype)
+            y = rl.fft.rfft(rl.from_numpy(x))
+            assert error(y, exact(x.astype("clongdouble"))[:, : n // 2 + 1]) < bound, (n, lines)
+            assert error(rl.fft.irfft(y, n), x.astype("clongdouble")) < 2 * bound, (n, lines)
+
+
+@pytest.mark.parametrize("n", [1 << 15, 3 * 5 * 7 * 11 * 13, 1 << 20, 99991])
+def test_long_lines(n):
+    x = signal(n, dtype="complex64")
+    want = np.fft.fft(x.astype("complex128"))
+    assert error(rl.fft.fft(rl.from_numpy(x)), want) < 2e-5 / 8
+    wide = x.astype("complex128")
+    assert error(rl.fft.fft(rl.from_numpy(wide)), want) < 1e-13
+    assert error(rl.fft.ifft(rl.fft.fft(rl.from_numpy(wide))), wide) < 1e-13
+    real = x.real.copy()
+    assert error(rl.fft.rfft(rl.from_numpy(real)), np.fft.rfft(real.astype("float64"))) < 2e-5 / 8
+
+
+def test_layouts_and_dims():
+    x = signal(6, 10, 33, 4)
+    t = rl.from_numpy(x)
+    for dim in range(4):
+        assert np.allclose(rl.fft.fft(t, dim=dim).numpy(), np.fft.fft(x, axis=dim))
+        assert np.allclose(
+            rl.fft.ifft(t[:, ::2].transpose(0, 2), dim=dim).numpy(), np.fft.ifft(x[:, ::2].swapaxes(0, 2), axis=dim)
+        )
+        assert np.allclose(rl.fft.rfft(t.real, dim=dim).numpy(), np.fft.rfft(x.real, axis=dim))
+        for size in (1, 3, 8, 40):
+            assert np.allclose(rl.fft.fft(t, size, dim).numpy(), np.fft.fft(x, size, dim))
+            assert np.allclose(rl.fft.irfft(t, size, dim).numpy(), np.fft.irfft(x, size, dim))
+            assert np.allclose(rl.fft.hfft(t, size, dim).numpy(), np.fft.hfft(x, size, dim))
+    for norm in ("forward", "backward", "ortho"):
+        assert np.allclose(rl.fft.fftn(t, norm=norm).numpy(), np.fft.fftn(x, norm=norm))
+        assert np.allclose(rl.fft.ifft2(t, norm=norm).numpy(), np.fft.ifft2(x, norm=norm))
+        assert np.allclose(
+            rl.fft.rfftn(t.real, s=(5, 8), norm=norm).numpy(), np.fft.rfftn(x.real, s=(5, 8), axes=(2, 3), norm=norm)
+        )
+        assert np.allclose(
+            rl.fft.irfftn(t, s=(5, 8), dim=(0, 2), norm=norm).numpy(),
+            np.fft.irfftn(x, s=(5, 8), axes=(0, 2), norm=norm),
+        )
+    assert rl.fft.fft(rl.zeros(0, 4)).shape == (0, 4)
+    assert rl.fft.fft(t.expand(2, 6, 10, 33, 4)).shape == (2, 6, 10, 33, 4)
+
+
+def test_types_and_errors():
+    assert rl.fft.fft(rl.arange(4)).dtype == rl.complex64
+    assert rl.fft.rfft(rl.ones(4, dtype=rl.bool)).dtype == rl.complex64
+    assert rl.fft.fft(rl.ones(4, dtype=rl.float64)).dtype == rl.complex128
+    out = rl.empty(3, dtype=rl.complex64)
+    assert rl.fft.fft(rl.ones(3), out=out) is out
+    assert out.tolist() == pytest.approx([3, 0, 0], abs=1e-6)
+    x = rl.ones(4, 4)
+    for wrong in (
+        lambda: rl.fft.fft(x.half()),
+        lambda: rl.fft.rfft(x.to(rl.complex64)),
+        lambda: rl.fft.fft(x, 0),
+        lambda: rl.fft.fft(x, norm="other"),
+        lambda: rl.fft.fftn(x, dim=(0, 0)),
+        lambda: rl.fft.fftn(x, s=(2, 2), dim=(0,)),
+        lambda: rl.fft.fftn(x, s=(2, 2, 2)),
+        lambda: rl.fft.irfft(x[:, :1]),
+        lambda: rl.fft.rfftn(x, dim=()),
+    ):
+        with pytest.raises(RuntimeError):
+            wrong()
+    with pytest.raises(IndexError):
+        rl.fft.fft(x, dim=2)
+
+
+@pytest.mark.parametrize("n", [7, 8])
+def test_derivatives(n):
+    from rushlight.autograd import gradcheck, gradgradcheck
+
+    x = rl.from_numpy(signal(2, n)).requires_grad_()
+    y = rl.from_numpy(signal(2, n, dtype="float64")).requires_grad_()
+    for function in (rl.fft.fft, rl.fft.ifft2, rl.fft.irfft, rl.fft.hfft):
+        assert gradcheck(function, (x,)) and gradgradcheck(function, (x,))
+    for function in (rl.fft.rfft, rl.fft.ihfft, rl.fft.fft, rl.fft.rfft2):
+        assert gradcheck(function, (y,)) and gradgradcheck(function, (y,))
+
+
+def test_the_cache_is_bounded_and_threads_do_not_matter():
+    lib = ctypes.CDLL(str(next((Path(rl.__file__).parent / "lib").glob("librushlight.so*"))))
+    lib.rl_fft_cache_bytes.restype = ctypes.c_int64
+    lib.rl_fft_set_cache_limit.argtypes = [ctypes.c_int64]
+    x = rl.from_numpy(signal(1 << 16))
+    first = rl.fft.fft(x).numpy()
+    assert 0 < lib.rl_fft_cache_bytes() <= 32 << 20
+    try:
+        lib.rl_fft_set_cache_limit(0)
+        assert lib.rl_fft_cache_bytes() == 0
+        threads = rl.get_num_threads()
+        rl.set_num_threads(1)
+        assert np.array_equal(rl.fft.fft(x).numpy(), first)
+        rl.set_num_threads(threads)
+        assert lib.rl_fft_cache_bytes() == 0
+    finally:
+        lib.rl_fft_set_cache_limit(32 << 20)
