@@ -175,7 +175,7 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
 def elementwise_row(op: Any) -> str:
     inputs = [i for i, a in enumerate(op.arguments) if a.type in ("Tensor", "Tensor|Scalar", "Scalar")]
     padded = ", ".join(str(i) for i in (inputs + [0] * 4)[:4])
-    compute = {"promote": 0, "float": 1, "tensor": 2}[op.options["compute"]]
+    compute = {"promote": 0, "float": 1, "tensor": 2, "number": 3}[op.options["compute"]]
     result = {"same": 0, "bool": 1, "real": 2}[op.options["result"]]
     with_default = [i for i in inputs if op.arguments[i].type == "Scalar" and op.arguments[i].default is not None]
     fewer = len(inputs) - len(with_default)
@@ -193,7 +193,7 @@ def elementwise_row(op: Any) -> str:
 
 
 def type_mask(types: str) -> int:
-    groups = {"bool": [0], "int": [1, 2, 3, 4, 5], "float": [8, 9], "complex": [10, 11]}
+    groups = {"bool": [0], "int": [1, 2, 3, 4, 5], "float": [8, 9], "wide": [6, 8, 9], "complex": [10, 11]}
     names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
     mask = 0
     for word in types.split():

@@ -51,6 +51,7 @@ DTYPES = [
 GROUPS_OF_TYPES = {
     "int": ["uint8", "int8", "int16", "int32", "int64"],
     "float": ["float32", "float64"],
+    "wide": ["float32", "float64"],  # and operands of 16-bit floats are refused
     "complex": ["complex64", "complex128"],
 }
 CPP = {

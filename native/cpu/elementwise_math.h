@@ -11,6 +11,7 @@
 
 #include "core/dtype.h"
 #include "cpu/exact_math.h"
+#include "cpu/special_math.h"
 
 namespace rl {
 namespace {

@@ -153,6 +153,14 @@ rl_status rl_batch_norm(const rl_tensor* in, const rl_tensor* weight, const rl_t
       DenseOutput values;
       RL_TRY(values.open(running, RL_FLOAT64, true));
       double* const v = values.data<double>();
+      if (running->dtype == RL_BFLOAT16 && in->dtype == RL_BFLOAT16) {  // in steps of that dtype, as PyTorch has it
+        const auto round = [](double x) {
+          return static_cast<double>(bfloat16_bits_to_float(float_to_bfloat16_bits(static_cast<float>(x))));
+        };
+        const double part = round(momentum), rest = round(1 - part);
+        for (int64_t c = 0; c < channels; ++c) v[c] = round(part * round(batch[c] * factor)) + round(rest * v[c]);
+        return values.close();
+      }
       for (int64_t c = 0; c < channels; ++c) v[c] = (1 - momentum) * v[c] + momentum * (batch[c] * factor);
       return values.close();
     };

@@ -142,7 +142,6 @@ complex128 log_add_exp(complex128 a, complex128 b) {
   complex128 sum = log1p(complex128(scale * std::cos(angle), scale * std::sin(angle)));
   sum.re += high.re;
   sum.im += high.im;
-  sum.im -= 2 * M_PI * std::rint(sum.im / (2 * M_PI));
   return sum;
 }
 

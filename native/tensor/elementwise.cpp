@@ -134,6 +134,7 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
       if (spec.weights >> i & 1 && i < input_count) check_weight(call.op, *inputs[i], promoted);
   }
   if (spec.compute == 1 && promoted <= RL_INT64) promoted = default_dtype;
+  if (spec.compute == 3 && promoted == RL_BOOL) promoted = RL_INT64;
   DType compute = promoted;
   if (spec.result == 1 && compute <= RL_INT64 && !uniform) {
     // Comparisons are mathematically right: compare in a type that holds every operand.
@@ -173,9 +174,9 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
         }
       }
     }
-    compute = RL_FLOAT32;
+    if (!(spec.types >> RL_FLOAT16 & 1)) compute = RL_FLOAT32;  // else the operation has no 16-bit floats
   }
-  if (RL_UNLIKELY(!(spec.types >> compute & 1))) {
+  if (RL_UNLIKELY(!(spec.types >> compute & 1) || compute == RL_FLOAT16 || compute == RL_BFLOAT16)) {
     throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented,
                 "\"%s\" not implemented for '%s'", call.op.title(), dtype_title(promoted));
   }

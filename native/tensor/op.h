@@ -299,7 +299,7 @@ const Op& find_op(const char* name, const char* overload = "");  // throws Attri
 // numbers.
 struct ElementwiseSpec {
   int kernel;
-  uint32_t types;
+  uint32_t types;  // with the bit of float16: refuses 16-bit floats
   uint8_t compute;
   uint8_t result;
   uint8_t rounded = 0, wide = 0;

@@ -30,6 +30,14 @@ RL_OP(div_mode) {
   call.set(0, rl::call(*op, {call[0], call[1]}));
 }
 
+RL_OP(complex) {
+  TensorRef r = rl::call(ops::_complex, {call[0], call[1]});
+  RL_CHECK(!call.out || !call.out[0] || call.out[0]->dtype() == r->dtype(), Runtime,
+           "complex: out= has the wrong dtype; expected %s, got %s", dtype_name(r->dtype()),
+           dtype_name(call.out[0]->dtype()));
+  call.set(0, std::move(r));
+}
+
 RL_OP(clamp) {
   const Value &low = call[1], &high = call[2];
   RL_CHECK(!low.is_none() || !high.is_none(), Runtime, "torch.clamp: At least one of 'min' or 'max' must not be None");

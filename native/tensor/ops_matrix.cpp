@@ -102,10 +102,11 @@ RL_OP(_adjoint) {
 RL_OP(conj) {
   Tensor* t = call.tensor(0);
   if (is_complex(t->dtype()))
-    call.set(0, rl::call(ops::conj_physical, {Value::of(t)}));
+    call.set(0, rl::call(ops::_conj_physical, {Value::of(t)}));
   else
     call.set(0, TensorRef::share(t));
 }
+RL_OP(conj_physical) { op_conj(call); }
 RL_OP(_scale) {
   if (call[1].tag != Tag::Complex && call[1].as_double() == 1)
     call.set(0, TensorRef::share(call.tensor(0)));

@@ -56,6 +56,12 @@ void scan_with_indices(Call& call, ScanWithIndices kernel) {
 
 RL_OP(cumsum) { scan(call, rl_cumsum, 2, true); }
 RL_OP(cumprod) { scan(call, rl_cumprod, 2, true); }
+RL_OP(logcumsumexp) {
+  const DType dtype = call.tensor(0)->dtype();
+  RL_CHECK(is_float(dtype) || is_complex(dtype), NotImplemented, "\"logcumsumexp_out_cpu\" not implemented for '%s'",
+           dtype_title(dtype));
+  scan(call, rl_logcumsumexp, 0, false);
+}
 RL_OP(cummax) { scan_with_indices(call, rl_cummax); }
 RL_OP(cummin) { scan_with_indices(call, rl_cummin); }
 

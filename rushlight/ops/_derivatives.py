@@ -93,6 +93,10 @@ def _quotient(name: str) -> Rule:
     return lambda g, a, r: (g, neg(mul(g, apply(name, *a))))
 
 
+def _gamma_density(a: Expression, x: Expression) -> Expression:
+    return _f.exp((a - 1) * _f.log(x) - x - _f.lgamma(a))
+
+
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _PI = math.pi
 
@@ -138,6 +142,13 @@ RULES: Mapping[str, Rule] = {
     "erfinv": _unary(lambda x, r: 0.5 * math.sqrt(math.pi) * _f.exp(r * r)),
     "erfcx": _unary(lambda x, r: 2 * x * r - _TWO_OVER_ROOT_PI),
     "ndtr": _unary(lambda x, r: _f.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))),
+    "i0": _unary(lambda x, r: _f.i1(x)),
+    "i0e": _unary(lambda x, r: _f.i1e(x) - _f.sgn(x) * r),
+    "i1": _unary(lambda x, r: where(apply("eq", x, constant(0)), 0.5, _f.i0(x) - r / x)),
+    "i1e": _unary(lambda x, r: where(apply("eq", x, constant(0)), 0.5, _f.i0e(x) - r * (_f.sgn(x) + 1 / x))),
+    "ndtri": _unary(lambda x, r: math.sqrt(2 * math.pi) * _f.exp(r * r * 0.5)),
+    "igamma": lambda g, a, r: (None, mul(g, _gamma_density(*a))),
+    "igammac": lambda g, a, r: (None, neg(mul(g, _gamma_density(*a)))),
     "lgamma": _unary(lambda x, r: _f.digamma(x)),
     "digamma": _unary(lambda x, r: _f.polygamma(1, x)),
     "polygamma": lambda g, a, r: (None, mul(g, _f.polygamma(a[0] + 1, a[1]))),
@@ -172,6 +183,8 @@ RULES: Mapping[str, Rule] = {
             "lcm",
             "angle",
             "imag",
+            *(name for name in FUNCTIONS if "chebyshev" in name),
+            *"k0 k0e k1 k1e j0 j1 y0 y1 spherical_j0 airy_ai hermite_h hermite_he laguerre_l legendre_p".split(),
         ),
         _none,
     ),

@@ -309,12 +309,13 @@ UNARY = _words(
     """abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan sinh
     cosh tanh asinh acosh atanh sigmoid erf erfc erfcx erfinv ndtr lgamma digamma relu positive logical_not bitwise_not
     floor ceil round trunc frac isnan isinf isfinite isposinf isneginf signbit real imag angle to_bool
-    to_float16 to_bfloat16"""
+    to_float16 to_bfloat16 i0 i0e i1 i1e k0 k0e k1 k1e j0 j1 y0 y1 spherical_j0 airy_ai ndtri"""
 )
 BINARY = _words(
     """floor_divide trunc_divide remainder fmod atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or
     logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift copysign hypot nextafter gcd
-    lcm heaviside zeta polygamma"""
+    lcm heaviside zeta polygamma igamma igammac chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_chebyshev_t
+    shifted_chebyshev_u shifted_chebyshev_v shifted_chebyshev_w hermite_h hermite_he laguerre_l legendre_p"""
 )
 ARITY: dict[str, int] = {
     **dict.fromkeys(UNARY, 1),

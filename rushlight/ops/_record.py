@@ -180,9 +180,11 @@ def elementwise(
         schema: the signature. Its arguments of type Tensor, Tensor|Scalar and Scalar are the expression's inputs.
         expression: takes scalar proxies of those names and returns the scalar result.
         types: compute dtypes that have a kernel, names separated by spaces, or groups: ``bool``, ``int`` (the five
-            integer dtypes), ``float`` (float32, float64), ``complex`` (both). float16 and bfloat16 compute in float32.
+            integer dtypes), ``float`` (float32, float64), ``complex`` (both). float16 and bfloat16 compute in float32,
+            unless ``wide`` (float32, float64, and no 16-bit floats) is there instead of ``float``.
         compute: how the compute dtype follows from the inputs: ``promote`` (PyTorch's result type), ``float`` (the
-            same, but integers become the default float dtype) or ``tensor`` (the result type of the tensors alone, to
+            same, but integers become the default float dtype), ``number`` (bool becomes int64) or
+            ``tensor`` (the result type of the tensors alone, to
             which numbers are converted).
         result: dtype of the result: ``same`` as the promoted type, ``bool``, or ``real`` (of complex: the real type).
         fields: the fields of `Operation` (derivative, inplace, doc, ...). Where the result is float16 or bfloat16,

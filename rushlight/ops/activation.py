@@ -199,14 +199,28 @@ elementwise(
     doc="self where |self| > lambd, 0 elsewhere.",
 )
 elementwise(
-    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    "_softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda self, lambd: where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0)),
     types="float",
     method=False,
     derivative={"self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)},
-    public="softshrink nn.functional.softshrink",
-    doc="self moved by lambd towards 0, and 0 where |self| <= lambd.",
+    doc="softshrink without the test of lambd.",
 )
+
+
+@composite(
+    "softshrink(Tensor self, float lambd=0.5) -> Tensor",
+    public="softshrink nn.functional.softshrink",
+    method=False,
+    out=True,
+)
+def _softshrink_body(self: Any, lambd: float = 0.5) -> Any:
+    """self moved by lambd towards 0, and 0 where |self| <= lambd; RuntimeError for a negative lambd."""
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: lambd; expected a number of at least 0, got {lambd}")
+    return rl._softshrink(self, lambd)
+
+
 _GAUSS = 1 / math.sqrt(2 * math.pi)
 _GELU_A, _GELU_B = math.sqrt(2 / math.pi), 0.044715
 _function(

@@ -28,6 +28,7 @@ from ._expression import (
     maximum,
     minimum,
     nextafter,
+    real,
     sin,
     to_bfloat16,
     to_float16,
@@ -285,9 +286,9 @@ _function(
 _function(
     "square",
     lambda grad, self: grad * (_conj(self) * 2),
-    "self * self.",
-    types="bool int float complex",
-    compute="promote",
+    "self * self; of bool in int64.",
+    types="int float complex",
+    compute="number",
 )
 _function("reciprocal", lambda grad, result: -grad * _conj(result * result), "1 / self.")
 _function("sqrt", lambda grad, result: grad / (2 * _conj(result)), "The square root.")
@@ -323,9 +324,11 @@ elementwise(
 )
 
 
-@composite("float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor", method=True, inplace=True, out=True)
+@composite("float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor", method=True, out=True)
 def _float_power(self: Any, exponent: Any) -> Any:
     """The power computed in float64, or complex128."""
+    if not (hasattr(self, "to") or hasattr(exponent, "to")):
+        raise TypeError("float_power(): expected a tensor among self and exponent, got two numbers")
     complex_ = any(
         isinstance(x, complex) or getattr(getattr(x, "dtype", None), "is_complex", False) for x in (self, exponent)
     )
@@ -334,6 +337,17 @@ def _float_power(self: Any, exponent: Any) -> Any:
     if not hasattr(base, "to"):
         base = rl.full((), base, dtype=dtype)
     return rl.pow(base, power)
+
+
+@composite("_float_power_inplace(Tensor self, Tensor|Scalar exponent) -> Tensor", public="Tensor.float_power_")
+def _float_power_inplace(self: Any, exponent: Any) -> Any:
+    """float_power written into self, whose dtype must be that of the result."""
+    result = rl.float_power(self, exponent)
+    if result.dtype != self.dtype:
+        raise RuntimeError(
+            f"float_power_: the base has the wrong dtype; expected {result.dtype}, that of the result, got {self.dtype}"
+        )
+    return self.copy_(result)
 
 
 elementwise(
@@ -390,17 +404,21 @@ _function("log10", lambda grad, self: grad / _conj(self * math.log(10)), "The lo
 _function(
     "log1p", lambda grad, self: grad / _conj(self + 1), "log(1 + self), accurate near 0.", aliases="special.log1p"
 )
+
+
+def _log_add_exp(self: Any, other: Any) -> Any:
+    first = real(self) >= real(other)
+    high, low = where(first, self, other), where(first, other, self)
+    return where(isinf(self) & (self == other), self, high + log1p(exp(low - high)))
+
+
 elementwise(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: where(
-        isinf(self) & (self == other),
-        self,
-        maximum(self, other) + log1p(exp(-abs(self - other))),
-    ),
-    types="float",
+    _log_add_exp,
+    types="float complex",
     derivative={
-        "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
-        "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
+        "self": lambda grad, self, other: grad / _conj(1 + (other - self).exp()),
+        "other": lambda grad, self, other: grad / _conj(1 + (self - other).exp()),
     },
     doc="log(exp(self) + exp(other)).",
 )
@@ -546,9 +564,17 @@ for _name, _doc in (
         _doc,
         types="int float",
         compute="promote",
-        aliases={"trunc": "fix", "round": "special.round"}.get(_name, ""),
+        aliases={"trunc": "fix"}.get(_name, ""),
     )
 _function("frac", lambda grad: grad, "The fraction, with the sign of self.", types="float", compute="promote")
+
+
+@composite("special_round(Tensor self, *, int decimals=0) -> Tensor", public="special.round", method=False, out=True)
+def _special_round(self: Any, decimals: int = 0) -> Any:
+    """round of floating-point numbers; NotImplementedError for integers."""
+    if not self.is_floating_point():
+        raise NotImplementedError(f'"round" not implemented for {self.dtype}; expected a floating-point dtype')
+    return self.round(decimals=decimals)
 
 
 @composite("round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=True, out=True)
@@ -591,12 +617,18 @@ elementwise(
     doc="0 below 0, 1 above, and values at 0.",
 )
 _function(
-    "conj_physical",
+    "_conj_physical",
     lambda grad: _conj(grad),
     "The complex conjugate.",
     expression=lambda self: conj(self),
     types=ALL,
     compute="promote",
+)
+native(
+    "conj_physical(Tensor self) -> Tensor",
+    options={"composite": True},
+    inplace=True,
+    doc="The complex conjugate, in memory of its own; the tensor itself when it is real.",
 )
 _function(
     "angle",

@@ -176,7 +176,7 @@ def _to_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool)
 # ---------------------------------------------------------------- the functions
 
 _KINDS = {"": (_complex, ""), "r": (_from_real, "Of real numbers: half of the result, whose other half mirrors it."),
-          "ir": (_to_real, "The result is real; the input is half of a transform, by default of 2 (m - 1) numbers for m."),
+          "ir": (_to_real, "The result is real; the input is half of a transform, of 2 (m - 1) numbers by default."),
           "h": (_to_real, "Of the half of a Hermitian signal; the result is real."),
           "ih": (_from_real, "Of a real signal; the result is half of a Hermitian one.")}  # fmt: skip
 
@@ -234,3 +234,54 @@ def _fftshift(self: Any, dim: Any = None) -> Any:
 def _ifftshift(self: Any, dim: Any = None) -> Any:
     """The inverse of fftshift."""
     return _shift(self, dim, True)
+
+
+_OPTIONS = (
+    "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, "
+    "bool requires_grad=False"
+)
+
+
+def _frequencies(op: str, k: Any, n: int, d: float, requires_grad: bool) -> Any:
+    result = k * (1 / (n * d))
+    return result.requires_grad_() if requires_grad else result
+
+
+def _frequency_dtype(op: str, n: int, dtype: Any) -> Any:
+    dtype = rl.get_default_dtype() if dtype is None else dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"fft.{op}: dtype; expected a floating point or complex dtype, got {dtype}")
+    if n < 1:
+        raise RuntimeError(f"fft.{op}: n; expected at least 1, got {n}")
+    return dtype
+
+
+@composite(f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", public="fft.fftfreq", method=False, out=True)
+def _fftfreq(
+    n: int,
+    d: float = 1.0,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin: Any = None,
+    grad: bool = False,
+) -> Any:
+    """The frequencies of fft's result, for samples d apart: 0, 1, ..., -2, -1 over n d."""
+    dtype = _frequency_dtype("fftfreq", n, dtype)
+    k = rl.arange(n, dtype=dtype, device=device)
+    return _frequencies("fftfreq", rl.where(rl.arange(n, device=device) < (n + 1) // 2, k, k - n), n, d, grad)
+
+
+@composite(f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", public="fft.rfftfreq", method=False, out=True)
+def _rfftfreq(
+    n: int,
+    d: float = 1.0,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin: Any = None,
+    grad: bool = False,
+) -> Any:
+    """The frequencies of rfft's result, for samples d apart: 0, 1, ..., n // 2 over n d."""
+    dtype = _frequency_dtype("rfftfreq", n, dtype)
+    return _frequencies("rfftfreq", rl.arange(n // 2 + 1, dtype=dtype, device=device), n, d, grad)

@@ -43,6 +43,28 @@ native(
     derivative={"self": lambda grad, self, result, dim: _cumprod_backward(grad, self, result, dim)},
     doc="Running products along a dimension; integers are multiplied in int64.",
 )
+
+
+def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
+    """Sums of grad[j] exp(self[i] - result[j]) over j >= i; of real numbers by logarithms, which do not overflow."""
+    if grad.dim() == 0 or grad.numel() == 0:
+        return grad
+    if self.is_complex():
+        return _reversed_sum(grad * (-result).exp().conj(), dim) * self.exp().conj()
+    nothing = -1e30 if self.dtype != rl.float16 else -6e4
+    logs = rl.where(grad == 0, 1, grad.abs()).log()
+    parts = []
+    for part in (grad > 0, grad < 0):
+        terms = rl.where(part, logs - result, nothing)
+        parts.append((terms.flip(dim).logcumsumexp(dim).flip(dim) + self).exp())
+    return parts[0] - parts[1]
+
+
+native(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    derivative={"self": lambda grad, self, result, dim: _logcumsumexp_backward(grad, self, result, dim)},
+    doc="log(cumsum(exp(self))) along a dimension without overflow, floating point or complex.",
+)
 for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
     native(
         f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",

@@ -52,7 +52,7 @@ _function(
     lambda grad, self, result: grad * (self * result * 2 - 2 / math.sqrt(math.pi)),
     "exp(self ** 2) * erfc(self), which does not vanish for large self.",
     expression=lambda self: erfcx(self),
-    types="float",
+    types="wide",
     aliases="special.erfcx",
     inplace=False,
 )
@@ -65,7 +65,7 @@ _function(
         log(erfcx(self * -math.sqrt(0.5)) * 0.5) - self * self * 0.5,
         log1p(erfc(self * math.sqrt(0.5)) * -0.5),
     ),
-    types="float",
+    types="wide",
     aliases="special.log_ndtr",
     inplace=False,
 )
@@ -111,7 +111,7 @@ elementwise(
 elementwise(
     "special_zeta(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: zeta(self, other),
-    types="float",
+    types="wide",
     compute="float",
     method=False,
     public="special.zeta",

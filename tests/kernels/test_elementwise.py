@@ -141,7 +141,7 @@ UNARY = [
     ("trunc", torch.trunc, INT + FLOAT, 0, {}),
     ("round", torch.round, INT + FLOAT, 0, {}),
     ("frac", torch.frac, FLOAT, 0, {}),
-    ("conj_physical", torch.conj_physical, ALL, 0, {}),
+    ("_conj_physical", torch.conj_physical, ALL, 0, {}),
     ("angle", torch.angle, ALL, 4, {"float": True}),
     ("logical_not", torch.logical_not, ALL, 0, {}),
     ("bitwise_not", torch.bitwise_not, BOOL + INT, 0, {}),

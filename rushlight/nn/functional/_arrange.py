@@ -28,9 +28,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if bias is not None and bias.numel() != weight.shape[0]:
         raise RuntimeError(f"{op}: bias; expected {weight.shape[0]} elements, got {bias.numel()}")
     if input1.dtype in (rushlight.float16, rushlight.bfloat16):
-        # the products are summed in float32
-        wide = [None if t is None else t.to(rushlight.float32) for t in (input1, input2, weight, bias)]
-        return bilinear(*wide).to(input1.dtype)  # type: ignore[arg-type]
+        # summed in float32; the product of input1 and weight is rounded, as PyTorch does
+        dtype, wide = input1.dtype, rushlight.float32
+        first = rushlight.einsum("...i,kij->...kj", input1.to(wide), weight.to(wide)).to(dtype)
+        low = (first.to(wide) * input2.to(wide).unsqueeze(-2)).sum(-1).to(dtype)
+        return low if bias is None else low + bias
     lead = list(input1.shape[:-1])
     x1 = input1.reshape(-1, input1.shape[-1])
     x2 = input2.reshape(-1, input2.shape[-1])

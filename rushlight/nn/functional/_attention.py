@@ -82,6 +82,13 @@ def scaled_dot_product_attention(
             scores = scores.masked_fill(~attn_mask, -math.inf)
         else:
             scores = scores + attn_mask.to(scores.dtype)
+    if half and dropout_p == 0.0:
+        # The exponentials are rounded before they weigh the values, their sum is not.
+        high = scores.detach().amax(-1, True)
+        exponentials = (scores - high.masked_fill(high == -math.inf, 0)).exp()
+        total = exponentials.sum(-1, keepdim=True)
+        out = exponentials.to(dtype).to(rushlight.float32) @ value / total
+        return (out.masked_fill(total == 0, 0) if masked else out).to(dtype)
     weights = _masked_softmax(scores, masked)
     if dropout_p > 0.0:
         weights = rushlight.nn.functional.dropout(weights, dropout_p, True)
