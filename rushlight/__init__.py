@@ -121,6 +121,8 @@ _SUBMODULES = frozenset(
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"rushlight.{name}")
+    if name == "torch":  # PyTorch has itself as an attribute, too
+        return importlib.import_module(__name__)
     module = _LAZY_NAMES.get(name)
     if module is None:
         raise AttributeError(f"module 'rushlight' has no attribute '{name}'")

@@ -35,26 +35,7 @@ SPACES = (
 DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "differences.md"
 
 # Names that work in progress will deliver; empty in a release.
-COMING: dict[str, str] = {
-    "": (
-        "bartlett_window blackman_window complex cumulative_trapezoid fft frexp gradient hamming_window "
-        "hann_window i0 i0_ igamma igammac isreal istft kaiser_window logcumsumexp mvlgamma polar range "
-        "resolve_conj resolve_neg signal stft trapezoid trapz "
-    ),
-    "Tensor": ("frexp i0 i0_ igamma igamma_ igammac igammac_ isreal istft logcumsumexp mvlgamma mvlgamma_ stft "),
-    "fft": (
-        "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft "
-        "irfft2 irfftn rfft rfft2 rfftfreq rfftn "
-    ),
-    "special": (
-        "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u "
-        "chebyshev_polynomial_v chebyshev_polynomial_w gammainc gammaincc hermite_polynomial_h "
-        "hermite_polynomial_he i0 i0e i1 i1e laguerre_polynomial_l legendre_polynomial_p modified_bessel_i0 "
-        "modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 multigammaln ndtri scaled_modified_bessel_k0 "
-        "scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
-        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w spherical_bessel_j0 "
-    ),
-}
+COMING: dict[str, str] = {"": "range"}
 
 
 def space(package, path):

@@ -173,11 +173,12 @@ double ndtri(double p) {
 
 namespace {
 
-// x - log(1 + x)
-double minus_log1p(double x) {
-  if (std::fabs(x) > 0.3) return x - std::log1p(x);
-  // log(1 + x) = 2 atanh(r), r = x / (2 + x)
-  const double r = x / (2 + x), z = r * r;
+// With u = (x - a) / a: u - log(1 + u)
+double minus_log1p_of(double x, double a) {
+  const double u = (x - a) / a;
+  if (std::fabs(u) > 0.3) return u - std::log(x / a);
+  // log(1 + u) = 2 atanh(r), r = u / (2 + u)
+  const double r = u / (2 + u), z = r * r;
   double sum = 0, power = z;
   for (int k = 3; k < 60; k += 2) {
     const double term = power / k;
@@ -185,7 +186,7 @@ double minus_log1p(double x) {
     if (term < 1e-18 * sum) break;
     power *= z;
   }
-  return x * r - 2 * r * sum;
+  return u * r - 2 * r * sum;
 }
 
 // log of gamma(a) over Stirling's formula sqrt(2 pi / a) (a / e)^a, for a >= 10
@@ -203,7 +204,7 @@ double gamma_factor(double a, double x) {
     if (std::fabs(power) < 600) return std::pow(x, a) * std::exp(-x) / std::tgamma(a + 1);
     return std::exp(power - log_gamma(a + 1));
   }
-  return std::exp(-a * minus_log1p((x - a) / a) - stirling_rest(a)) / std::sqrt(2 * kPi * a);
+  return std::exp(-a * minus_log1p_of(x, a) - stirling_rest(a)) / std::sqrt(2 * kPi * a);
 }
 
 double gamma_series(double a, double x) {
@@ -251,7 +252,7 @@ double gamma_upper_small(double a, double x) {
 // Both functions of a large a near x (N. M. Temme, 1979; DLMF 8.12): its first two coefficients suffice from 1e6 on.
 double gamma_large(double a, double x, bool upper) {
   const double mu = (x - a) / a;
-  double eta = std::sqrt(2 * minus_log1p(mu));
+  double eta = std::sqrt(2 * minus_log1p_of(x, a));
   if (mu < 0) eta = -eta;
   const double c0 = std::fabs(eta) < 1e-2
                         ? -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta / 2835)))

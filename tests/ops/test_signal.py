@@ -48,21 +48,21 @@ def test_window_errors():
 def test_short_time_transforms(center, normalized):
     torch = pytest.importorskip("torch")
     x = RNG.standard_normal((2, 400))
-    for n_fft, hop, win in ((64, 16, 64), (63, 20, 50), (32, None, None)):
-        window = None if win is None else np.hanning(win + 2)[1:-1]
+    for n_fft, hop, win in ((64, 16, 64), (63, 20, 50), (32, None, 32)):
+        window = np.hanning(win + 2)[1:-1]
         arguments = {"n_fft": n_fft, "hop_length": hop, "win_length": win, "center": center, "normalized": normalized}
-        ours = rl.stft(
-            rl.from_numpy(x), **arguments, window=None if window is None else rl.from_numpy(window), return_complex=True
-        )
+        ours = rl.stft(rl.from_numpy(x), **arguments, window=rl.from_numpy(window), return_complex=True)
         theirs = torch.stft(
             torch.from_numpy(x),
             **arguments,
-            window=None if window is None else torch.from_numpy(window),
+            window=torch.from_numpy(window),
             return_complex=True,
         )
         assert np.allclose(ours.numpy(), theirs.numpy())
-        back = rl.istft(ours, **arguments, window=None if window is None else rl.from_numpy(window))
-        want = torch.istft(theirs, **arguments, window=None if window is None else torch.from_numpy(window))
+        if not center and win < n_fft:  # no window covers the first sample
+            continue
+        back = rl.istft(ours, **arguments, window=rl.from_numpy(window))
+        want = torch.istft(theirs, **arguments, window=torch.from_numpy(window))
         assert np.allclose(back.numpy(), want.numpy())
         assert np.allclose(back.numpy(), x[:, : back.size(1)])
     with pytest.raises(RuntimeError):

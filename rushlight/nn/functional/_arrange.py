@@ -30,7 +30,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if input1.dtype in (rushlight.float16, rushlight.bfloat16):
         # summed in float32; the product of input1 and weight is rounded, as PyTorch does
         dtype, wide = input1.dtype, rushlight.float32
-        first = rushlight.einsum("...i,kij->...kj", input1.to(wide), weight.to(wide)).to(dtype)
+        first = rushlight.einsum("...i,kij->...kj", [input1.to(wide), weight.to(wide)]).to(dtype)
         low = (first.to(wide) * input2.to(wide).unsqueeze(-2)).sum(-1).to(dtype)
         return low if bias is None else low + bias
     lead = list(input1.shape[:-1])
