@@ -46,18 +46,22 @@ native(
 
 
 def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
-    """Sums of grad[j] exp(self[i] - result[j]) over j >= i; of real numbers by logarithms, which do not overflow."""
+    """Sums of grad[j] exp(self[i] - result[j]) over j >= i, by logarithms where the exponentials leave the range."""
     if grad.dim() == 0 or grad.numel() == 0:
         return grad
-    if self.is_complex():
-        return _reversed_sum(grad * (-result).exp().conj(), dim) * self.exp().conj()
-    nothing = -1e30 if self.dtype != rl.float16 else -6e4
-    logs = rl.where(grad == 0, 1, grad.abs()).log()
-    parts = []
-    for part in (grad > 0, grad < 0):
-        terms = rl.where(part, logs - result, nothing)
-        parts.append((terms.flip(dim).logcumsumexp(dim).flip(dim) + self).exp())
-    return parts[0] - parts[1]
+    size = (rl.real(result) if self.is_complex() else result).detach()
+    if not self.is_complex() and rl._C._unwrap(self) is None:
+        span = float((size.amax(dim) - size.amin(dim)).max())
+        if not span < {rl.float64: 600, rl.float16: 8}.get(self.dtype, 60):
+            nothing = -1e30 if self.dtype != rl.float16 else -6e4
+            logs = rl.where(grad == 0, 1, grad.abs()).log()
+            parts = []
+            for part in (grad > 0, grad < 0):
+                terms = rl.where(part, logs - result, nothing)
+                parts.append((terms.flip(dim).logcumsumexp(dim).flip(dim) + self).exp())
+            return parts[0] - parts[1]
+    top = size.amax(dim, True)
+    return _reversed_sum(grad * (top - result).exp().conj(), dim) * (self - top).exp().conj()
 
 
 native(

@@ -96,7 +96,7 @@ def test_incomplete_gamma_functions():
         got = getattr(rl, name)(rl.from_numpy(a), rl.from_numpy(x)).numpy()
         want = reference(a, x)
         fine = want > 1e-280
-        assert np.max(np.abs(got[fine] / want[fine] - 1)) < 2e-12
+        assert np.max(np.abs(got[fine] / want[fine] - 1)) < 5e-12
     for big in (1e7, 1e9):
         z = big + np.linspace(-4, 4, 9) * math.sqrt(big)
         got = rl.igamma(rl.full((9,), big, dtype=rl.float64), rl.from_numpy(z)).numpy()
