@@ -317,3 +317,53 @@ def histogramdd(self: Any, bins: Any, range: Any, weight: Any, density: bool) ->
     edges = _edges(points, bins, range, "histogramdd") if uniform else list(bins)
     hist = _count(points, edges, weight, density, uniform, "histogramdd")
     return hist, tuple(edges)
+
+
+_SEGMENTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)} | {
+    name: (f"a{name}", sign * float("inf")) for name, sign in (("max", -1), ("min", 1))
+}
+
+
+@composite(
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
+    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+    method=False,
+)
+def segment_reduce(
+    data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool, initial: Any
+) -> Any:
+    """Reductions of consecutive segments of a dimension: 'sum', 'mean', 'prod', 'max' or 'min'.
+
+    Args:
+        lengths: of the segments, one row for each index of the dimensions before axis; they add up to the size of axis,
+            unless unsafe.
+        offsets: instead of lengths, where each segment begins, and the end of the last.
+        initial: what every segment begins with; by default nothing (an empty one is the identity, or NaN for means).
+    """
+    if reduce not in _SEGMENTS:
+        raise RuntimeError(f"segment_reduce: reduce; expected one of {', '.join(_SEGMENTS)}, got {reduce!r}")
+    if not data.is_floating_point():
+        raise NotImplementedError(f"segment_reduce: not implemented for {data.dtype}")
+    if indices is not None or (lengths is None) == (offsets is None):
+        raise RuntimeError("segment_reduce: expected either lengths or offsets")
+    if lengths is None:
+        lengths = offsets.diff(dim=-1)
+    axis %= max(data.dim(), 1)
+    if lengths.dim() != axis + 1 or lengths.shape[:-1] != data.shape[:axis]:
+        raise RuntimeError(
+            f"segment_reduce: shape of lengths; expected {[*data.shape[:axis], -1]} for axis {axis}, got "
+            f"{list(lengths.shape)}"
+        )
+    n = data.size(axis)
+    if not unsafe and bool((lengths < 0).any() | (lengths.sum(-1) != n).any()):
+        raise RuntimeError(f"segment_reduce: lengths; expected no negative ones, with sum {n}, got {lengths.tolist()}")
+    how, nothing = _SEGMENTS[reduce]
+    position = rl.arange(n, dtype=lengths.dtype).expand([*data.shape[:axis], n]).contiguous()
+    segment = rl.searchsorted(lengths.cumsum(-1), position, right=True)
+    rest = [1] * (data.dim() - axis - 1)
+    start = data.new_full([*lengths.shape, *data.shape[axis + 1 :]], nothing if initial is None else initial)
+    result = start.scatter_reduce(axis, segment.reshape([*segment.shape, *rest]).expand(data.shape), data, how)
+    if reduce != "mean":
+        return result
+    count = lengths.reshape([*lengths.shape, *rest])
+    return result / count if initial is None else rl.where(count == 0, result, result / count)

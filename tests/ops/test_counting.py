@@ -273,3 +273,42 @@ def test_grids_in_both_orders():
             strict=True,
         ):
             same(got, want)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "max", "min"])
+@pytest.mark.parametrize("initial", [None, 10])
+def test_segments(random, reduce, initial):
+    a = random.normal(size=(2, 6, 3))
+    lengths = np.array([[2, 0, 4], [1, 5, 0]])
+    function = {"sum": np.sum, "mean": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[reduce]
+    nothing = {"sum": 0, "mean": 0, "prod": 1, "max": -np.inf, "min": np.inf}[reduce] if initial is None else initial
+    want = np.empty((2, 3, 3))
+    for i in range(2):
+        at = 0
+        for k, n in enumerate(lengths[i]):
+            part = np.concatenate([np.full((1, 3), float(nothing)), a[i, at : at + n]])
+            want[i, k] = function(part, axis=0)
+            if reduce == "mean" and (n or initial is None):
+                want[i, k] = want[i, k] / n if n else NAN
+            at += n
+    got = rl.segment_reduce(rl.from_numpy(a), reduce, lengths=rl.from_numpy(lengths), axis=1, initial=initial)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-13)
+    row = rl.from_numpy(a[0])
+    by_offsets = rl.segment_reduce(row, reduce, offsets=rl.tensor([0, 2, 2, 6]), initial=initial)
+    np.testing.assert_allclose(by_offsets.numpy(), want[0], rtol=1e-13)
+    x = row[:, 0].clone().requires_grad_()
+    parts = rl.tensor([2, 4])
+    assert gradcheck(lambda t: rl.segment_reduce(t, reduce, lengths=parts, initial=initial), (x,))
+
+
+def test_segments_refuse():
+    d = rl.ones(5)
+    for bad in (
+        lambda: rl.segment_reduce(d, "sum"),
+        lambda: rl.segment_reduce(d, "most", lengths=rl.tensor([5])),
+        lambda: rl.segment_reduce(d, "sum", lengths=rl.tensor([4])),
+        lambda: rl.segment_reduce(d, "sum", lengths=rl.tensor([6, -1])),
+        lambda: rl.segment_reduce(d, "sum", lengths=rl.tensor([[5]])),
+    ):
+        with pytest.raises(RuntimeError):
+            bad()
