@@ -1,4 +1,6 @@
 // Triangular factors (Cholesky, LU, LDL), inverses and what is solved with them.
+#include <cmath>
+
 #include "cpu/lapack.h"
 
 namespace rl {
@@ -84,8 +86,95 @@ rl_status cholesky_inverse(const rl_tensor* factor, bool upper, rl_tensor* out, 
 
 // ---- LU
 
+// Small matrices are factored here, by columns as LAPACK's unblocked routine does: a call would cost more.
+constexpr int kSmallLu = 12;
+
+template <class T>
+real_t<T> pivot_size(T x) {  // LAPACK's measure of complex pivots
+  if constexpr (is_complex_v<T>)
+    return std::abs(x.re) + std::abs(x.im);
+  else
+    return std::abs(x);
+}
+
+// N: the number of rows and columns when it is known, so that the loops are unrolled; else 0.
+template <int N, class T>
+int factor_sized(int m, int n, T* a, int leading, int* pivots) {
+  if (N) m = n = N;
+  int status = 0;
+  for (int j = 0; j < std::min(m, n); ++j) {
+    T* const column = a + int64_t{j} * leading;
+    int best = j;
+    for (int i = j + 1; i < m; ++i)
+      if (pivot_size(column[i]) > pivot_size(column[best])) best = i;
+    pivots[j] = best + 1;
+    const T pivot = column[best];
+    if (pivot == T(0)) {
+      if (status == 0) status = j + 1;
+      continue;
+    }
+    if (best != j)
+      for (int k = 0; k < n; ++k) std::swap(a[int64_t{k} * leading + j], a[int64_t{k} * leading + best]);
+    for (int i = j + 1; i < m; ++i) column[i] = column[i] / pivot;
+    for (int k = j + 1; k < n; ++k) {
+      T* const other = a + int64_t{k} * leading;
+      const T head = other[j];
+      for (int i = j + 1; i < m; ++i) other[i] -= column[i] * head;
+    }
+  }
+  return status;
+}
+
+template <class T>
+int factor_small(int m, int n, T* a, int leading, int* pivots) {
+  if (m == n) {
+    switch (n) {
+      case 2:
+        return factor_sized<2>(m, n, a, leading, pivots);
+      case 3:
+        return factor_sized<3>(m, n, a, leading, pivots);
+      case 4:
+        return factor_sized<4>(m, n, a, leading, pivots);
+      default:
+        break;
+    }
+  }
+  return factor_sized<0>(m, n, a, leading, pivots);
+}
+
+// x = A^-1 x for `count` columns, from those factors.
+template <int N, class T>
+void substitute_sized(int n, int count, const T* lu, int leading, const int* pivots, T* x, int x_leading) {
+  if (N) n = N;
+  for (int c = 0; c < count; ++c, x += x_leading) {
+    for (int i = 0; i < n; ++i)
+      if (pivots[i] != i + 1) std::swap(x[i], x[pivots[i] - 1]);
+    for (int j = 0; j < n; ++j)
+      for (int i = j + 1; i < n; ++i) x[i] -= lu[int64_t{j} * leading + i] * x[j];
+    for (int j = n - 1; j >= 0; --j) {
+      x[j] = x[j] / lu[int64_t{j} * leading + j];
+      for (int i = 0; i < j; ++i) x[i] -= lu[int64_t{j} * leading + i] * x[j];
+    }
+  }
+}
+
+template <class T>
+void substitute_small(int n, int count, const T* lu, int leading, const int* pivots, T* x, int x_leading) {
+  switch (n) {
+    case 2:
+      return substitute_sized<2>(n, count, lu, leading, pivots, x, x_leading);
+    case 3:
+      return substitute_sized<3>(n, count, lu, leading, pivots, x, x_leading);
+    case 4:
+      return substitute_sized<4>(n, count, lu, leading, pivots, x, x_leading);
+    default:
+      return substitute_sized<0>(n, count, lu, leading, pivots, x, x_leading);
+  }
+}
+
 template <class T>
 int factor_in_place(int m, int n, T* a, int leading, int* pivots) {
+  if (m <= kSmallLu && n <= kSmallLu) return factor_small(m, n, a, leading, pivots);
   int status = 0;
   if (m > 0 && n > 0) g_getrf.call<T>(&m, &n, a, &leading, pivots, &status);
   return status;
@@ -135,7 +224,10 @@ class Substitution {
     pack(x, x_leading, item_of<T>(b_, 2, index), from_, !left_);
     int status = 0;
     const char* const transpose = left_ == adjoint_ ? (is_complex_v<T> ? "C" : "T") : "N";
-    if (n_ > 0 && r_ > 0) g_getrs.call<T>(transpose, &n_, &r_, lu, &leading, pivots, x, &x_leading, &status);
+    if (n_ <= kSmallLu && *transpose == 'N')
+      substitute_small(n_, r_, lu, leading, pivots, x, x_leading);
+    else if (n_ > 0 && r_ > 0)
+      g_getrs.call<T>(transpose, &n_, &r_, lu, &leading, pivots, x, &x_leading, &status);
     if (is_complex_v<T> && !left_) {
       for (int64_t j = 0; j < r_; ++j)
         for (int64_t i = 0; i < n_; ++i) x[j * x_leading + i] = conjugate(x[j * x_leading + i]);
@@ -217,13 +309,24 @@ rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
   const int n = static_cast<int>(from.rows);
   return each_block(batch_count(a, 2), 2 * cube(n), [&](int64_t begin, int64_t end) -> rl_status {
     WorkMatrix<T> work(to);
-    const int64_t size = std::max<int64_t>(1, static_cast<int64_t>(n) * 64);
+    const bool small = n <= kSmallLu;
+    const int64_t size = std::max<int64_t>(1, static_cast<int64_t>(n) * (small ? n : 64));
     const Scratch<int> swaps(n);
     const Scratch<T> space(size);
     if (!work.ok() || !swaps || !space) return RL_MEMORY_ERROR;
     const int leading = work.leading(), length = static_cast<int>(size);
     for (int64_t i = begin; i < end; ++i) {
       T* const m = work.begin(item_of<T>(out, 2, i));
+      if (small) {
+        pack(space.get(), n, item_of<T>(a, 2, i), from);
+        const int failed = factor_small(n, n, space.get(), n, swaps.get());
+        for (int64_t c = 0; c < n; ++c)
+          for (int64_t r = 0; r < n; ++r) m[c * leading + r] = T(r == c ? 1 : 0);
+        if (failed == 0) substitute_small(n, n, space.get(), n, swaps.get(), m, leading);
+        *item_of<int32_t>(info, 0, i) = failed;
+        work.finish();
+        continue;
+      }
       pack(m, leading, item_of<T>(a, 2, i), from);
       int status = factor_in_place(n, n, m, leading, swaps.get());
       if (status == 0 && n > 0) g_getri.call<T>(&n, m, &leading, swaps.get(), space.get(), &length, &status);

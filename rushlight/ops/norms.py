@@ -289,8 +289,12 @@ def cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
         raise RuntimeError(f"cdist: expected the same number of columns, got {list(x1.shape)} and {list(x2.shape)}")
     if p < 0:
         raise RuntimeError(f"cdist: p; expected a number of at least 0, got {p}")
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(f"cdist: expected x1 and x2 of one dtype, got {x1.dtype} and {x2.dtype}")
     many = x1.shape[-2] > 25 or x2.shape[-2] > 25
     product = p == 2.0 and (compute_mode == _CDIST_MODES[1] or (many and compute_mode == _CDIST_MODES[0]))
+    if not product and x1.dtype in (rl.float16, rl.bfloat16):
+        raise NotImplementedError(f"cdist: expected float32 or float64, got {x1.dtype}")
     return rl._cdist(x1, x2, p, product)
 
 
@@ -425,8 +429,8 @@ def linalg_vecdot(x: Any, y: Any, dim: int) -> Any:
     _refuse_low("linalg.vecdot", "x", x)
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: expected x and y of one dtype, got {x.dtype} and {y.dtype}")
-    if x.dtype in (rl.float16, rl.bfloat16):
-        return (x.float() * y.float()).sum(dim).to(x.dtype)
+    if x.dim() == 1 and y.dim() == 1 and x.shape == y.shape and dim in (0, -1):
+        return rl.vdot(x, y)
     return (rl.conj(x) * y).sum(dim)
 
 
@@ -602,8 +606,8 @@ def _matrix_exp_forward(self: Any) -> Any:
     approximant of degree 13; each matrix of a batch is squared as often as its own norm asks for.
     """
     dtype = self.dtype
-    if self.numel() == 0:
-        return self.clone()
+    if self.numel() == 0 or self.is_meta:
+        return rl.empty_like(self)
     # In double precision, which costs twice but hides the growth of rounding errors by squaring.
     self = self.to(rl.complex128 if self.is_complex() else rl.float64)
     n = self.shape[-1]
