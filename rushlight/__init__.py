@@ -104,6 +104,7 @@ _LAZY = {
         "TypedStorage Storage BoolStorage ByteStorage CharStorage ShortStorage IntStorage LongStorage HalfStorage "
         "BFloat16Storage FloatStorage DoubleStorage ComplexFloatStorage ComplexDoubleStorage"
     ),
+    "_range": "range",
     "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
     "serialization": "save load",
     "_lobpcg": "lobpcg",

@@ -34,9 +34,6 @@ SPACES = (
 )
 DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "differences.md"
 
-# Names that work in progress will deliver; empty in a release.
-COMING: dict[str, str] = {"": "range"}
-
 
 def space(package, path):
     found = package
@@ -82,19 +79,17 @@ def absent():
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda p: p or "torch")
 def test_every_name_is_present_or_listed(path):
-    listed, coming = absent()[path], set(COMING.get(path, "").split())
-    ours = space(importlib.import_module("rushlight"), path) if path != "fft" or not coming else None
+    listed = absent()[path]
+    ours = space(importlib.import_module("rushlight"), path)
     have = {n for n in names(path) if hasattr(ours, n)}
     assert sorted(have & set(listed)) == [], "names that are listed as absent are present"
     theirs = space(reference, path)
     assert [n for n in listed if not hasattr(theirs, n)] == [], "names are listed that PyTorch does not have"
-    assert sorted(set(names(path)) - have - set(listed) - coming) == []
+    assert sorted(set(names(path)) - have - set(listed)) == []
 
 
 @pytest.mark.parametrize("path", [p for p in SPACES if p not in ("Tensor",)], ids=lambda p: p or "torch")
 def test_dir_lists_what_can_be_had(path):
-    if path == "fft" and path in COMING:
-        pytest.skip("fft is in progress")
     ours = space(importlib.import_module("rushlight"), path)
     for name in dir(ours):
         assert getattr(ours, name, None) is not None or name in ("newaxis", "cuda", "hip", "xpu", "rocm"), name

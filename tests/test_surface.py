@@ -130,6 +130,12 @@ torch.asarray(x, dtype=torch.int8, copy=False)
 torch.asarray(x, requires_grad=True).requires_grad
 torch.asarray(torch.ones(2, requires_grad=True)).requires_grad
 torch.asarray(array, copy=False).dtype
+torch.range(1, 3)
+torch.range(0, 1, 0.25)
+torch.range(5, 1, -2)
+torch.range(1, 3, dtype=torch.int64)
+torch.range(3, 1)
+torch.range(1, 3, 0)
 torch.as_tensor([1.5, 2])
 torch.as_tensor(x, dtype=torch.float64).dtype
 torch.Size([2, 3]).numel()
