@@ -385,7 +385,7 @@ elementwise(
         "end": lambda grad, weight: grad * _conj(weight),
         "weight": lambda grad, self, end: grad * _conj(end - self),
     },
-    options={"fuse": False},
+    options={"fuse": False, "wide": ("weight",)},
     doc="self + weight * (end - self), exactly end at weight 1.",
 )
 
