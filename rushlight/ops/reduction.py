@@ -279,7 +279,12 @@ def _norm_backward(grad: Any, self: Any, result: Any, p: float, dim: Any, keepdi
     if p == 1:
         return self.sgn() * g
     if p in (float("inf"), float("-inf")):
-        mask = self.abs() == norm
+        size = self.abs()
+        if self.is_complex():  # the norm rounds absolute values in its own way
+            dims = () if dim is None else dim
+            most = size.amax(dims, keepdim) if p > 0 else size.amin(dims, keepdim)
+            norm = rl._expand_reduced(most, shape, dim, keepdim)
+        mask = size == norm
         count = rl._expand_reduced(mask.sum(dim, keepdim), shape, dim, keepdim)
         return self.sgn() * (mask / count).to(g.dtype) * g
     if p < 1:

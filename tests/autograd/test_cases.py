@@ -373,3 +373,15 @@ def test_create_graph_through_modules_and_functions(rl, no_gc):
     left = [i for i, a in enumerate(alive) if a() is not None]
     gc.collect()
     assert not left
+
+
+@pytest.mark.parametrize("p", [math.inf, -math.inf])
+@pytest.mark.parametrize("dim", [None, 0, (0, 1)])
+def test_greatest_absolute_value_of_complex_numbers(torch, p, dim):
+    """The gradient finds the element that the norm found, though the two may round absolute values differently."""
+    torch.manual_seed(0)
+    z = torch.randn(40, 5, dtype=torch.complex128, requires_grad=True)
+    torch.linalg.vector_norm(z, p, dim).sum().backward()
+    chosen = (z.grad != 0).sum(0) if dim == 0 else (z.grad != 0).sum()
+    assert bool((chosen == 1).all())
+    assert bool(torch.isfinite(torch.view_as_real(z.grad)).all())
