@@ -232,7 +232,9 @@ bool is_named(const std::string& message) {
 [[gnu::noinline]] static void run_composite_inplace(const Op& op, const Value* args, Value* results) {
   Tensor* self = args[0].tensor;
   Value made[kMaxResults];
-  if (thread_state.grad_mode && needs_grad(self)) {  // what the operations inside save must outlive the write
+  bool grad = false;
+  if (thread_state.grad_mode) each_tensor(op, args, [&](Tensor* t) { grad |= needs_grad(t); });
+  if (grad) {  // what the operations inside save must outlive the write
     static const Op& clone = find_op("clone");
     TensorRef old = call(clone, {Value::of(self)});
     Value copied[kMaxArgs];

@@ -342,7 +342,8 @@ def _float_power(self: Any, exponent: Any) -> Any:
 @composite("_float_power_inplace(Tensor self, Tensor|Scalar exponent) -> Tensor", public="Tensor.float_power_")
 def _float_power_inplace(self: Any, exponent: Any) -> Any:
     """float_power written into self, whose dtype must be that of the result."""
-    result = rl.float_power(self, exponent)
+    # A copy, since what is saved for backward must outlive the write.
+    result = rl.float_power(self.clone() if rl.is_grad_enabled() else self, exponent)
     if result.dtype != self.dtype:
         raise RuntimeError(
             f"float_power_: the base has the wrong dtype; expected {result.dtype}, that of the result, got {self.dtype}"

@@ -270,7 +270,8 @@ def _rrelu(self: Any, lower: Any, upper: Any, training: bool, generator: Any) ->
 )
 def _rrelu_(self: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     """rrelu in place."""
-    return self.copy_(_leaky(self, lower, upper, training, generator))
+    old = self.clone() if rl.is_grad_enabled() else self  # what is saved for backward must outlive the write
+    return self.copy_(_leaky(old, lower, upper, training, generator))
 
 
 def _leaky(x: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:

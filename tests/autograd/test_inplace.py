@@ -387,6 +387,7 @@ def test_many_outputs(torch):
         (lambda t: t.ldexp_(t.new_ones(3)), lambda t: t.ldexp(t.new_ones(3))),
         (lambda t: t.logit_(), lambda t: t.logit()),
         (lambda t: t.polygamma_(1), lambda t: t.polygamma(1)),
+        (lambda t: t.detach().clone().ldexp_(t), lambda t: t.detach().ldexp(t)),
     ],
 )
 def test_in_place_compositions_save_the_old_value(torch, write, twin):
@@ -397,3 +398,10 @@ def test_in_place_compositions_save_the_old_value(torch, write, twin):
         return x.grad
 
     assert torch.equal(gradient(write), gradient(twin))
+
+
+def test_rrelu_in_place(rl):
+    x = rl.tensor([-1.0, 2.0], requires_grad=True)
+    y = x * 1
+    rl.nn.functional.rrelu(y, 0.25, 0.25, inplace=True).sum().backward()
+    assert x.grad.tolist() == [0.25, 1.0]
