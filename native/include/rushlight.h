@@ -102,6 +102,7 @@ RL_API void rl_memory_set_limit(int64_t bytes); /* most bytes to reserve; 0 for 
 #include "rushlight/cat.h"
 #include "rushlight/conv.h"
 #include "rushlight/create.h"
+#include "rushlight/distance.h"
 #include "rushlight/elementwise.h"
 #include "rushlight/embedding.h"
 #include "rushlight/fft.h"

@@ -5,6 +5,7 @@
 
 #include "op.h"
 #include "ops.h"
+#include "rushlight/distance.h"
 #include "rushlight/matmul.h"
 
 namespace rl {
@@ -644,7 +645,16 @@ RL_OP(_linalg_lstsq) {
 // ---------------------------------------------------------------- with a derivative of their own, computed in Python
 
 RL_OP(_linalg_pinv) { call.set(0, rl::call(ops::_pinv_forward, {call[0], call[1], call[2], call[3]})); }
-RL_OP(_cdist) { call.set(0, rl::call(ops::_cdist_forward, {call[0], call[1], call[2], call[3]})); }
+RL_OP(_cdist) {
+  Tensor *a = call.tensor(0), *b = call.tensor(1);
+  if (call.flag(3)) return call.set(0, rl::call(ops::_cdist_product, {call[0], call[1]}));
+  Dims batch = broadcast(call, batch_dims(a, 2), batch_dims(b, 2));
+  Tensor* out = call.result(0, a->dtype(), with(batch, {a->size(a->ndim() - 2), b->size(b->ndim() - 2)}));
+  if (out->is_meta()) return;
+  Batched as(a, 2, batch), bs(b, 2, batch);
+  GilRelease gil(out->numel >= 4096);
+  check(rl_distances(&as.desc, &bs.desc, call.real(2), &out->desc));
+}
 RL_OP(_row_distance) { call.set(0, rl::call(ops::_row_distance_forward, {call[0], call[1], call[2]})); }
 RL_OP(matrix_exp) {
   Tensor* a = call.tensor(0);

@@ -241,20 +241,18 @@ def _cdist_backward(grad: Any, x1: Any, x2: Any, result: Any, p: float, needs: t
     return _to_shapes((g1, g2), x1.shape, x2.shape)
 
 
-@composite("_cdist_forward(Tensor x1, Tensor x2, float p, bool product) -> Tensor", method=False)
-def _cdist_forward(x1: Any, x2: Any, p: float, product: bool) -> Any:
-    """Distances of all pairs of rows; for p = 2 by a matrix product when that is wanted."""
+@composite("_cdist_product(Tensor x1, Tensor x2) -> Tensor", method=False)
+def _cdist_product(x1: Any, x2: Any) -> Any:
+    """Euclidean distances of all pairs of rows by a matrix product."""
     if x1.shape[-1] == 0 or x1.shape[-2] == 0 or x2.shape[-2] == 0:
         batch = rl.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
         return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
-    if product:
-        # Around their mean the squares are smaller, and so is what cancels.
-        center = x2.mean(-2, True)
-        if x1.dim() == x2.dim():
-            x1, x2 = x1 - center, x2 - center
-        squares = (x1 * x1).sum(-1, True) + (x2 * x2).sum(-1, True).transpose(-2, -1)
-        return (squares - 2 * rl.matmul(x1, x2.transpose(-2, -1))).clamp_min(0).sqrt()
-    return rl._vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, (-1,), False)
+    # Around their mean the squares are smaller, and so is what cancels.
+    center = x2.mean(-2, True)
+    if x1.dim() == x2.dim():
+        x1, x2 = x1 - center, x2 - center
+    squares = (x1 * x1).sum(-1, True) + (x2 * x2).sum(-1, True).transpose(-2, -1)
+    return (squares - 2 * rl.matmul(x1, x2.transpose(-2, -1))).clamp_min(0).sqrt()
 
 
 native(
