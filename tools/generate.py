@@ -122,6 +122,7 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
     lines: list[str] = ["namespace rl {"]
     rows: list[str] = []
     symbols = {op.implementation or op.symbol for op in ops if op.kind in ("native", "fused")}
+    symbols |= {op.symbol for op in ops if op.options.get("checked")}
     lines += [f"void op_{symbol}(Call&);" for symbol in sorted(symbols)]
     lines += ["void run_elementwise(Call&);", "void run_python(Call&);", "namespace {"]
     for index, op in enumerate(ops):
@@ -134,7 +135,8 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
         family = "nullptr"
         if op.kind == "elementwise":
             lines.append(elementwise_row(op))
-            family, run = f"&family_{op.symbol}", "run_elementwise"
+            family = f"&family_{op.symbol}"
+            run = f"op_{op.symbol}" if op.options.get("checked") else "run_elementwise"
         elif op.kind == "composite":
             run = "run_python"
         else:

@@ -4,6 +4,8 @@
 
 namespace rl {
 
+void run_elementwise(Call& call);  // elementwise.cpp
+
 namespace {
 
 std::string text_of(const Value& v) {
@@ -14,6 +16,68 @@ std::string text_of(const Value& v) {
 }
 
 }  // namespace
+
+// ---------------------------------------------------------------- arguments that PyTorch refuses
+
+namespace {
+
+void refuse_bool(Call& call, std::initializer_list<int> operands) {
+  for (int i : operands) {
+    const Value& v = call[i];
+    RL_CHECK(
+        !(v.tag == Tag::Bool || (v.is_tensor() && v.tensor->dtype() == RL_BOOL)), Runtime,
+        "%s: Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+        "use the `~` or `logical_not()` operator instead; argument %d is bool",
+        call.op.title(), i + 1);
+  }
+}
+
+// The tensors among these arguments have one dtype.
+void one_dtype(Call& call, std::initializer_list<int> operands) {
+  const DType dtype = call.tensor(0)->dtype();
+  for (int i : operands)
+    RL_CHECK(!call[i].is_tensor() || call.tensor(i)->dtype() == dtype, Runtime,
+             "%s: expected dtype %s for `%s` but got dtype %s", call.op.title(), dtype_name(dtype),
+             call.op.arguments[i].name, dtype_name(call.tensor(i)->dtype()));
+}
+
+}  // namespace
+
+RL_OP(sub) {
+  refuse_bool(call, {0, 1});
+  run_elementwise(call);
+}
+RL_OP(rsub) {
+  refuse_bool(call, {0, 1});
+  run_elementwise(call);
+}
+RL_OP(pow) {
+  const Value &base = call[0], &exponent = call[1];
+  RL_CHECK(!(exponent.tag == Tag::Int && exponent.integer < 0 && base.is_tensor() && is_integral(base.tensor->dtype())),
+           Runtime, "pow: Integers to negative integer powers are not allowed; got %s to the power %lld",
+           base.is_tensor() ? dtype_name(base.tensor->dtype()) : "a number", static_cast<long long>(exponent.as_int()));
+  run_elementwise(call);
+}
+RL_OP(lerp) {
+  one_dtype(call, {1, 2});
+  run_elementwise(call);
+}
+RL_OP(heaviside) {
+  one_dtype(call, {1});
+  run_elementwise(call);
+}
+RL_OP(where) {
+  const DType condition = call.tensor(0)->dtype();
+  RL_CHECK(condition == RL_BOOL || condition == RL_UINT8, Runtime,
+           "where: expected condition to be a boolean tensor, but got a tensor with dtype %s", dtype_title(condition));
+  run_elementwise(call);
+}
+RL_OP(celu) {
+  RL_CHECK(call.real(1) != 0, Runtime, "celu: ZeroDivisionError: alpha cannot be 0 for CELU");
+  run_elementwise(call);
+}
+
+// ---------------------------------------------------------------- operations that choose their kernel
 
 RL_OP(div_mode) {
   if (call[2].is_none()) return call.set(0, rl::call(ops::div, {call[0], call[1]}));

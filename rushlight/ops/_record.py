@@ -187,6 +187,8 @@ def elementwise(
             ``tensor`` (the result type of the tensors alone, to
             which numbers are converted).
         result: dtype of the result: ``same`` as the promoted type, ``bool``, or ``real`` (of complex: the real type).
+            With ``options={"checked": True}`` the C++ function of the record's name looks at the arguments first, and
+            calls ``run_elementwise`` (native/tensor/ops_elementwise.cpp).
         fields: the fields of `Operation` (derivative, inplace, doc, ...). Where the result is float16 or bfloat16,
             numbers and operands of other dtypes are rounded to it first, as in PyTorch;
             ``options={"wide": ("other",)}`` names operands that are not when they are a single element.

@@ -107,6 +107,7 @@ elementwise(
     derivative={"self": lambda grad, self, alpha: rl.where(self > 0, grad, grad * (self / alpha).exp())},
     public="celu nn.functional.celu_",
     doc="self where it is positive, alpha * (exp(self / alpha) - 1) elsewhere.",
+    options={"checked": True},
 )
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 _function(

@@ -115,7 +115,7 @@ elementwise(
         "self": lambda grad: grad,
         "other": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
     },
-    options={"weights": "alpha"},
+    options={"checked": True, "weights": "alpha"},
     doc="The difference self - alpha * other.",
 )
 elementwise(
@@ -127,7 +127,7 @@ elementwise(
         "self": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
         "other": lambda grad: grad,
     },
-    options={"weights": "alpha"},
+    options={"checked": True, "weights": "alpha"},
     doc="The difference other - alpha * self.",
 )
 elementwise(
@@ -319,7 +319,7 @@ elementwise(
     types="int float complex",
     inplace=True,
     derivative={"self": _pow_self, "exponent": _pow_exponent},
-    options={"fuse": False},
+    options={"checked": True, "fuse": False},
     doc="self to the power of the exponent.",
 )
 
@@ -386,7 +386,7 @@ elementwise(
         "end": lambda grad, weight: grad * _conj(weight),
         "weight": lambda grad, self, end: grad * _conj(end - self),
     },
-    options={"fuse": False, "wide": ("weight",)},
+    options={"checked": True, "fuse": False, "wide": ("weight",)},
     doc="self + weight * (end - self), exactly end at weight 1.",
 )
 
@@ -616,6 +616,7 @@ elementwise(
     types=REAL,
     inplace=True,
     doc="0 below 0, 1 above, and values at 0.",
+    options={"checked": True},
 )
 _function(
     "_conj_physical",
@@ -711,7 +712,7 @@ elementwise(
         "self": lambda grad, condition: rl.where(condition, grad, 0),
         "other": lambda grad, condition: rl.where(condition, 0, grad),
     },
-    options={"fuse": False},
+    options={"checked": True, "fuse": False},
     doc="self where the condition holds, other elsewhere.",
 )
 composite(
