@@ -164,7 +164,7 @@ UNARY = [
     ("celu__default", F.celu, FLOAT, 8, {}),
     ("softplus__default", F.softplus, FLOAT, 64, {}),
     ("hardshrink__default", F.hardshrink, FLOAT, 0, {}),
-    ("softshrink__default", F.softshrink, FLOAT, 4, {}),
+    ("_softshrink__default", F.softshrink, FLOAT, 4, {}),
     ("sinc", torch.sinc, ALL, 1000, {"float": True}),
     ("deg2rad", torch.deg2rad, REAL, 4, {"float": True}),
     ("rad2deg", torch.rad2deg, REAL, 4, {"float": True}),

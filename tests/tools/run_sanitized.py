@@ -53,6 +53,7 @@ def main() -> int:
     )
     environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:" + environment.get("UBSAN_OPTIONS", "")
     environment["RUSHLIGHT_SANITIZED"] = "1"
+    environment["RUSHLIGHT_LIBRARY"] = str(package / "lib" / "librushlight.so")  # for the tests of the kernels
     where = "import rushlight._C as c; print(c.__file__)"
     found = subprocess.run(
         [sys.executable, "-c", where], env=environment, cwd=package.parent, capture_output=True, text=True
