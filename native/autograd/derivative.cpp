@@ -1,6 +1,8 @@
 // Reading derivatives from the records and evaluating them.
 #include "derivative.h"
 
+#include <algorithm>
+
 #include <map>
 
 namespace rl {
@@ -312,7 +314,7 @@ bool holds(const Guard& g, const Value* parameters) {
       return v.tag == g.value.tag;
     case Guard::TensorShape:
       return v.is_tensor() && static_cast<size_t>(v.tensor->ndim()) == g.ints.size() &&
-             !std::memcmp(v.tensor->shape(), g.ints.data(), g.ints.size() * sizeof(int64_t));
+             std::equal(g.ints.begin(), g.ints.end(), v.tensor->shape());
     case Guard::TensorDType:
       return v.is_tensor() && v.tensor->dtype() == g.value.dtype;
   }
