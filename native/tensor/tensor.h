@@ -216,7 +216,7 @@ struct Dims {
   int64_t v[kMaxDims];
   Dims() {}
   Dims(int count, const int64_t* from) : n(count) {
-    std::memcpy(v, from, sizeof(int64_t) * static_cast<size_t>(count));
+    if (count) std::memcpy(v, from, sizeof(int64_t) * static_cast<size_t>(count));
   }
   Dims(std::initializer_list<int64_t> list) {
     for (int64_t x : list) v[n++] = x;
