@@ -284,9 +284,10 @@ bool same_value(const Guard& g, const Value& v) {
     case Tag::DType:
       return v.dtype == g.value.dtype;
     case Tag::IntList:
-      return v.size == g.ints.size() && !std::memcmp(v.ints, g.ints.data(), v.size * sizeof(int64_t));
+      return std::equal(v.ints, v.ints + v.size, g.ints.begin(), g.ints.end());
     case Tag::DoubleList:
-      return v.size == g.doubles.size() && !std::memcmp(v.doubles, g.doubles.data(), v.size * sizeof(double));
+      return v.size == g.doubles.size() &&
+             (!v.size || !std::memcmp(v.doubles, g.doubles.data(), v.size * sizeof(double)));
     case Tag::Object: {
       int equal = PyObject_RichCompareBool(v.object, g.value.object, Py_EQ);
       if (equal < 0) throw PythonError();

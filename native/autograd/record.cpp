@@ -72,7 +72,7 @@ void save_value(Node* n, Saved& s, const Value& v) {
     case Tag::DoubleList: {
       auto* p = static_cast<double*>(PyMem_Malloc(sizeof(double) * (v.size + 1)));
       if (!p) throw std::bad_alloc();
-      std::memcpy(p, v.doubles, sizeof(double) * v.size);
+      if (v.size) std::memcpy(p, v.doubles, sizeof(double) * v.size);
       s.value = v;
       s.value.doubles = p;
       break;
