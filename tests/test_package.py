@@ -37,6 +37,7 @@ def cost_of_import() -> dict:
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+@pytest.mark.skipif("RUSHLIGHT_SANITIZED" in os.environ, reason="sanitizers take time and memory")
 def test_import_loads_neither_numpy_nor_blas():
     found = cost_of_import()
     assert not found["blas"]
