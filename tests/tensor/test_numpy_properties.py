@@ -172,7 +172,7 @@ def indexed(draw, dtypes=(np.float64,)):
 
 
 @given(indexed(DTYPES))
-@examples(2500)
+@examples(2650)
 def test_reading(case):
     array, x, index = case
     want = place(array, index)
@@ -186,7 +186,7 @@ def test_reading(case):
 
 
 @given(indexed(), st.data())
-@examples(2500)
+@examples(2650)
 def test_writing(case, data):
     array, x, index = case
     want = array.copy()
@@ -309,7 +309,7 @@ def test_reductions(data):
     options = {"keepdims": True} if keep else {}
     want = np.asarray(REDUCTIONS[name](array, axis=axes, **options))
     assert tuple(got.shape) == want.shape
-    if name in ("mean", "std", "var"):
+    if name in ("mean", "std", "var") or (name == "prod" and want.dtype.kind == "f"):  # 3**24 is rounded
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
     else:
         assert got.tolist() == want.tolist()
