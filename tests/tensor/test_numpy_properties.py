@@ -282,6 +282,8 @@ def test_reductions(data):
     dtype = data.draw(st.sampled_from(dtypes))
     shape = data.draw(SHAPES)
     least, most = {np.bool_: (0, 1), np.uint8: (0, 3)}.get(dtype, (-3, 3))
+    if name == "prod" and np.dtype(dtype).kind == "f":  # 3**24 is rounded, and 3**81 * 0 depends on the order
+        least, most = -1, 1
     numbers = st.integers(least, most)
     array = data.draw(hnp.arrays(dtype, shape, elements=numbers))
     x = data.draw(layouts(array))
@@ -309,7 +311,7 @@ def test_reductions(data):
     options = {"keepdims": True} if keep else {}
     want = np.asarray(REDUCTIONS[name](array, axis=axes, **options))
     assert tuple(got.shape) == want.shape
-    if name in ("mean", "std", "var") or (name == "prod" and want.dtype.kind == "f"):  # 3**24 is rounded
+    if name in ("mean", "std", "var"):
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
     else:
         assert got.tolist() == want.tolist()
