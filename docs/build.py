@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import html
-import inspect
 import re
 import shutil
 from pathlib import Path
 
 import markdown
 
+from rushlight.ops._documentation import documentation, lacking, overloads, signature_line
 from rushlight.ops._lookup import all_records
 from rushlight.ops._record import Operation
 
@@ -67,9 +67,9 @@ def operations() -> tuple[str, str]:
             groups.setdefault(record.name, [])
         if record.name in groups:
             groups[record.name].append(record)
-    missing = [name for name, records in groups.items() if not any(record.doc for record in records)]
+    missing = [f"{name}: {', '.join(parts)}" for name, records in groups.items() if (parts := lacking(records))]
     if missing:
-        raise SystemExit(f"docs: operations without documentation: {', '.join(missing)}")
+        raise SystemExit("docs: what the documentation of operations lacks:\n" + "\n".join(missing))
     spaces: dict[str, list[str]] = {}
     for name in sorted(names):
         spaces.setdefault(name.rpartition(".")[0], []).append(name)
@@ -84,7 +84,7 @@ def operations() -> tuple[str, str]:
         found = sorted({name for record in groups[group] for name in shown(record)})
         title = f'<h2 id="{group}">{found[0]}</h2>\n'
         also = f"<p>Also {', '.join(found[1:])}.</p>\n" if found[1:] else ""
-        sections.append(title + also + "\n".join(map(section, groups[group])))
+        sections.append(title + also + "\n".join(map(section, overloads(groups[group]))))
     count = f"<p>{len(names)} names of {len(groups)} operations.</p>\n"
     return (
         f"<h1>Index of operations</h1>\n{count}" + "\n".join(index),
@@ -92,21 +92,17 @@ def operations() -> tuple[str, str]:
     )
 
 
-def section(record: Operation) -> str:
-    schema = record.schema
-    for prefix in ("_nn_", "_"):  # users do not write the prefix of a private operation
-        if schema.startswith(prefix):
-            schema = schema[len(prefix) :]
-            break
-    parts = [f"<pre>{html.escape(schema)}</pre>"]
-    if record.doc:
-        text, _, example = record.doc.strip().partition(">>>")
-        text = re.sub(r"\s*Example:*\s*$", "", text)
-        parts += [f"<p>{html.escape(p)}</p>" for p in text.split("\n\n") if p.strip()]
-        if example:
-            parts.append(f"<pre>{html.escape(inspect.cleandoc('>>>' + example))}</pre>")
-    if record.formula:
-        parts.append(f"<p><code>{html.escape(record.formula)}</code></p>")
+def section(overloads: list[Operation]) -> str:
+    """Overloads that share their documentation, which is the first one's."""
+    record = overloads[0]
+    doc = documentation(record)
+    parts = [f"<pre>{html.escape(chr(10).join(map(signature_line, overloads)))}</pre>"]
+    parts += [f"<p>{html.escape(paragraph)}</p>" for paragraph in doc.paragraphs[:1]]
+    if doc.formula:
+        parts.append(f"<pre>{html.escape(doc.formula)}</pre>")
+    parts += [f"<p>{html.escape(paragraph)}</p>" for paragraph in [*doc.paragraphs[1:], *doc.shapes]]
+    if doc.example:
+        parts.append(f"<pre>{html.escape(doc.example)}</pre>")
     differentiable = sorted({n.strip() for key, f in record.derivative.items() if f for n in key.split(",")})
     facts = [f"Differentiable with respect to {', '.join(differentiable)}."] if differentiable else []
     if record.view:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from typing import Any
@@ -33,14 +34,10 @@ def all_records() -> dict[str, Operation]:
 
 
 def docstring(name: str) -> str:
-    """Signatures, sentence and formula of all overloads of a name."""
-    parts = []
-    for operation in all_records().values():
-        if operation.name == name:
-            parts.append(operation.schema + "\n\n" + operation.doc)
-            if operation.formula:
-                parts.append("    " + operation.formula)
-    return "\n\n".join(parts)
+    """The documentation of all overloads of a name."""
+    from ._documentation import docstring
+
+    return docstring(operation for operation in all_records().values() if operation.name == name)
 
 
 def signature(schema: str, style: str) -> inspect.Signature:
@@ -52,6 +49,9 @@ def signature(schema: str, style: str) -> inspect.Signature:
         kind = inspect.Parameter.KEYWORD_ONLY if a.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         default: Any = inspect.Parameter.empty
         if a.default is not None:
-            default = {"None": None, "True": True, "False": False}.get(a.default, a.default)
+            try:
+                default = ast.literal_eval(a.default)
+            except ValueError:  # a name, such as contiguous_format
+                default = a.default
         parameters.append(inspect.Parameter(name, kind, default=default))
     return inspect.Signature(parameters)

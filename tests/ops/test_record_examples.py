@@ -10,8 +10,12 @@ import pkgutil
 import pytest
 
 import rushlight
+from rushlight.ops import _documentation
+from rushlight.ops._documentation import is_public, lacking
 from rushlight.ops._lookup import all_records
+from rushlight.ops._record import Operation, parse_schema
 
+PUBLIC = sorted({r.name for r in all_records().values() if is_public(r)})
 RECORDS = {name: r.doc for name, r in all_records().items() if ">>>" in r.doc}
 MODULES = sorted(
     m.name
@@ -33,6 +37,26 @@ def run(text, name, names):
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_examples_of_a_record(name):
     assert run(RECORDS[name], name, {"rushlight": rushlight, "rl": rushlight, "torch": rushlight})
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_documentation_of_an_operation(name):
+    assert not lacking([r for r in all_records().values() if r.name == name])
+
+
+def test_documentation_that_lacks_something_is_found(monkeypatch):
+    monkeypatch.setattr(_documentation, "UNFINISHED", frozenset())
+    schema = "f(Tensor self) -> Tensor"
+    whole = "The double.\n\nout = 2 * self.\n\nShapes: any.\n\n>>> 2 + 2\n4"
+    for doc, missing in {
+        whole: [],
+        whole.replace("double.", "double"): ["sentence"],
+        whole.replace("out = 2 * self.", "Twice."): ["formula"],
+        whole.replace("Shapes", "Sizes"): ["shapes"],
+        whole.replace("\n4", ""): ["example with a result"],
+    }.items():
+        record = Operation("f", "", *[schema, *parse_schema(schema)[2:]], kind="native", module="loss", doc=doc)
+        assert lacking([record]) == missing
 
 
 @pytest.mark.parametrize("name", MODULES)
