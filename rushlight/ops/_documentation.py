@@ -23,8 +23,8 @@ FORMULAS = frozenset(
 """Modules whose operations all compute numbers: there a formula is demanded, as of every elementwise record."""
 
 UNFINISHED = frozenset(
-    "elementwise activation special special_functions fft signal calculus shape indexing reduction scan sorting "
-    "creation matrix linalg spectra norms network pooling normalization loss embedding random arrange copies counting "
+    "elementwise activation special special_functions signal calculus shape indexing reduction scan sorting "
+    "creation matrix linalg spectra norms network loss embedding random arrange copies counting "
     "statistics masked parts autograd_ops tensor functions older".split()
 )
 """Modules whose documentation is still being written."""
@@ -100,18 +100,25 @@ def signature_line(operation: Operation) -> str:
     return name + operation.schema[operation.schema.index("(") :]
 
 
+def _filled(paragraph: str) -> str:
+    """Broken anew when a line is long: text put together from parts has lines of any length."""
+    if max(map(len, paragraph.split("\n"))) <= 120:
+        return paragraph
+    return textwrap.fill(" ".join(paragraph.split()), 120, break_long_words=False, break_on_hyphens=False)
+
+
 def docstring(operations: Iterable[Operation]) -> str:
     """What ``help`` shows of the records of one name."""
     blocks = []
     for group in overloads(operations):
         blocks.append("\n".join(map(signature_line, group)))
         doc = documentation(group[0])
-        blocks += doc.paragraphs[:1]
+        blocks += map(_filled, doc.paragraphs[:1])
         if doc.formula:
             blocks.append(textwrap.indent(doc.formula, "    "))
-        blocks += doc.paragraphs[1:]
+        blocks += map(_filled, doc.paragraphs[1:])
         if doc.shapes:
-            blocks.append("\n".join(doc.shapes))
+            blocks.append("\n".join(map(_filled, doc.shapes)))
         if doc.example:
             blocks.append(doc.example)
     return "\n\n".join(blocks)

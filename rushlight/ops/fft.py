@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._record import composite, native, rl
 
@@ -175,15 +175,96 @@ def _to_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool)
 
 # ---------------------------------------------------------------- the functions
 
-_KINDS = {"": (_complex, ""), "r": (_from_real, "Of real numbers: half of the result, whose other half mirrors it."),
-          "ir": (_to_real, "The result is real; the input is half of a transform, of 2 (m - 1) numbers by default."),
-          "h": (_to_real, "Of the half of a Hermitian signal; the result is real."),
-          "ih": (_from_real, "Of a real signal; the result is half of a Hermitian one.")}  # fmt: skip
+_FORWARD = "X[k] = sum over j of x[j] exp(-2 pi i j k / n)"
+_INVERSE = "x[j] = (sum over k of X[k] exp(2 pi i j k / n)) / n"
 
 
-def _define(prefix: str, run: Any, note: str, inverse: bool) -> None:
+class _Kind(NamedTuple):
+    """One of the six transforms; `example` and `example2` are an argument and the result, over one dim and over two."""
+
+    run: Any
+    inverse: bool
+    sentence: str
+    formula: str
+    note: str
+    sizes: str
+    example: tuple[str, str]
+    example2: tuple[str, str]
+
+
+_SAME = "the result has the shape of self, with the sizes given"
+_HALF = "the last of the dims, of n numbers, becomes n // 2 + 1"
+_WHOLE = "the last of the dims, of m numbers, becomes n, which is 2 (m - 1) by default"
+_REAL = "Takes real numbers alone; the other half of the result mirrors this one and is left out."
+_SQUARE = "torch.tensor([[1.0, 2.0], [3.0, 4.0]])"
+_SPECTRUM = "torch.tensor([[10, -2], [-4, 0]])"
+_KINDS = {
+    "": _Kind(
+        _complex,
+        False,
+        "The discrete Fourier transform",
+        _FORWARD,
+        "The result is complex, also of real numbers, of which rfft is faster (Cooley and Tukey, 1965).",
+        _SAME,
+        ("torch.tensor([1.0, 2.0, 0.0, 0.0])", "tensor([ 3.+0.j,  1.-2.j, -1.+0.j,  1.+2.j])"),
+        (_SQUARE, "tensor([[10.+0.j, -2.+0.j],\n        [-4.+0.j,  0.+0.j]])"),
+    ),
+    "i": _Kind(
+        _complex,
+        True,
+        "The inverse discrete Fourier transform",
+        _INVERSE,
+        "The result is complex.",
+        _SAME,
+        ("torch.tensor([3, 1 - 2j, -1, 1 + 2j])", "tensor([1.+0.j, 2.+0.j, 0.+0.j, 0.+0.j])"),
+        (_SPECTRUM, "tensor([[1.+0.j, 2.+0.j],\n        [3.+0.j, 4.+0.j]])"),
+    ),
+    "r": _Kind(
+        _from_real,
+        False,
+        "The discrete Fourier transform of real numbers",
+        _FORWARD + ", 0 <= k <= n // 2 in the last of the dims",
+        _REAL,
+        _HALF,
+        ("torch.tensor([1.0, 2.0, 0.0, 0.0])", "tensor([ 3.+0.j,  1.-2.j, -1.+0.j])"),
+        (_SQUARE, "tensor([[10.+0.j, -2.+0.j],\n        [-4.+0.j,  0.+0.j]])"),
+    ),
+    "ir": _Kind(
+        _to_real,
+        True,
+        "Real numbers from the half of their discrete Fourier transform that rfft gives, and its inverse,",
+        _INVERSE + ", where X[n - k] = conj(X[k])",
+        "Whether n was even or odd is not seen in self, so the size is to be given to get an odd one back.",
+        _WHOLE,
+        ("torch.tensor([3, 1 - 2j, -1])", "tensor([1., 2., 0., 0.])"),
+        (_SPECTRUM, "tensor([[1., 2.],\n        [3., 4.]])"),
+    ),
+    "h": _Kind(
+        _to_real,
+        False,
+        "The real discrete Fourier transform of a Hermitian signal, given by its half,",
+        _FORWARD + ", where x[n - j] = conj(x[j])",
+        "Whether n was even or odd is not seen in self, so the size is to be given to get an odd one.",
+        _WHOLE,
+        ("torch.tensor([1, 2j, 3])", "tensor([ 4.,  2.,  4., -6.])"),
+        (_SQUARE, "tensor([[10., -2.],\n        [-4.,  0.]])"),
+    ),
+    "ih": _Kind(
+        _from_real,
+        True,
+        "Half of the inverse discrete Fourier transform of real numbers, which is Hermitian,",
+        _INVERSE + ", 0 <= j <= n // 2 in the last of the dims",
+        _REAL,
+        _HALF,
+        ("torch.tensor([4.0, 2.0, 4.0, -6.0])", "tensor([1.-0.j, 0.+2.j, 3.-0.j])"),
+        (_SPECTRUM, "tensor([[1.-0.j, 2.-0.j],\n        [3.+0.j, 4.+0.j]])"),
+    ),
+}
+
+
+def _define(prefix: str, kind: _Kind) -> None:
     name = f"{prefix}fft"
-    word = "inverse transform" if inverse else "transform"
+    run, inverse = kind.run, kind.inverse
 
     def one(self: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
         return run(name, self, None if n is None else (n,), (dim,), norm, inverse)
@@ -195,28 +276,46 @@ def _define(prefix: str, run: Any, note: str, inverse: bool) -> None:
         return run(f"{name}n", self, s, dim, norm, inverse)
 
     fields: dict[str, Any] = {"method": False, "out": True}
-    for suffix, arguments, body, dims in (
-        ("", "int? n=None, int dim=-1", one, "one dim"),
-        ("2", "int[1]? s=None, int[1] dim=[-2,-1]", two, "two dims"),
-        ("n", "int[1]? s=None, int[1]? dim=None", several, "several dims, all by default"),
+    for suffix, arguments, body, dims, size in (
+        ("", "int? n=None, int dim=-1", one, "one dim", "n"),
+        (
+            "2",
+            "int[1]? s=None, int[1] dim=[-2,-1]",
+            two,
+            "two dims",
+            "s, one size per dim (-1 keeps it),",
+        ),
+        (
+            "n",
+            "int[1]? s=None, int[1]? dim=None",
+            several,
+            "several dims, by default all, or as many of the last as s has sizes",
+            "s, one size per dim (-1 keeps it),",
+        ),
     ):
+        argument, result = kind.example2 if suffix else kind.example
         composite(
             f"fft_{name}{suffix}(Tensor self, {arguments}, str? norm=None) -> Tensor",
             public=f"fft.{name}{suffix}",
-            doc=f"The {word} over {dims}. {note}".rstrip(),
+            formula=kind.formula,
+            doc=f"""{kind.sentence} over {dims}.
+
+{kind.note} {size} cuts self off at the end or pads it with zeros.
+norm says which direction divides by the number of elements: "backward" (the default) the inverse one, "forward" the
+other, "ortho" both by its square root. Integers become the default float dtype. RuntimeError for float16, bfloat16, a
+size below 1, a dim given twice or another norm; IndexError for a dim that self does not have.
+
+Shapes: self (*) of any number of dimensions from 1; {kind.sizes}.
+
+>>> torch.fft.{name}{suffix}({argument})
+{result}
+""",
             **fields,
         )(body)
 
 
-for _prefix, _run, _inverse in (
-    ("", "", False),
-    ("i", "", True),
-    ("r", "r", False),
-    ("ir", "ir", True),
-    ("h", "h", False),
-    ("ih", "ih", True),
-):
-    _define(_prefix, *_KINDS[_run], _inverse)
+for _prefix, _kind in _KINDS.items():
+    _define(_prefix, _kind)
 
 
 def _shift(x: Any, dim: Any, back: bool) -> Any:
@@ -224,15 +323,43 @@ def _shift(x: Any, dim: Any, back: bool) -> Any:
     return x.roll([-(x.size(d) // 2) if back else x.size(d) // 2 for d in dims], dims) if dims else x.clone()
 
 
-@composite("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", public="fft.fftshift", method=False)
+@composite(
+    "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
+    public="fft.fftshift",
+    method=False,
+    formula="out[i] = self[(i - n // 2) mod n], in every one of dims",
+)
 def _fftshift(self: Any, dim: Any = None) -> Any:
-    """The frequency 0 moved from the front to the middle, over dims (all by default)."""
+    """A transform reordered so that frequency 0 stands in the middle: the halves of every dim (all by default)
+    exchanged.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.fft.fftshift(torch.tensor([0, 1, 2, -2, -1]))
+    tensor([-2, -1,  0,  1,  2])
+    >>> torch.fft.fftshift(torch.tensor([[0, 1], [2, 3]]), dim=1)
+    tensor([[1, 0],
+            [3, 2]])
+    """
     return _shift(self, dim, False)
 
 
-@composite("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", public="fft.ifftshift", method=False)
+@composite(
+    "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
+    public="fft.ifftshift",
+    method=False,
+    formula="out[i] = self[(i + n // 2) mod n], in every one of dims",
+)
 def _ifftshift(self: Any, dim: Any = None) -> Any:
-    """The inverse of fftshift."""
+    """The inverse of fftshift: frequency 0 moved from the middle to the front of every dim (all by default).
+
+    For even sizes it is fftshift itself.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.fft.ifftshift(torch.tensor([-2, -1, 0, 1, 2]))
+    tensor([ 0,  1,  2, -2, -1])
+    """
     return _shift(self, dim, True)
 
 
@@ -256,7 +383,13 @@ def _frequency_dtype(op: str, n: int, dtype: Any) -> Any:
     return dtype
 
 
-@composite(f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", public="fft.fftfreq", method=False, out=True)
+@composite(
+    f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
+    public="fft.fftfreq",
+    method=False,
+    out=True,
+    formula="out[k] = (k if k < (n + 1) // 2 else k - n) / (n d)",
+)
 def _fftfreq(
     n: int,
     d: float = 1.0,
@@ -266,13 +399,28 @@ def _fftfreq(
     pin: Any = None,
     grad: bool = False,
 ) -> Any:
-    """The frequencies of fft's result, for samples d apart: 0, 1, ..., -2, -1 over n d."""
+    """The frequencies that belong to the results of fft, for samples a time d apart, in cycles per unit of d.
+
+    The first half is from 0 upwards, the second are the negative ones. RuntimeError for n below 1 and for a dtype of
+    integers.
+
+    Shapes: the result has n elements, of the default float dtype unless dtype says another.
+
+    >>> torch.fft.fftfreq(5, d=0.1)
+    tensor([ 0.,  2.,  4., -4., -2.])
+    """
     dtype = _frequency_dtype("fftfreq", n, dtype)
     k = rl.arange(n, dtype=dtype, device=device)
     return _frequencies("fftfreq", rl.where(rl.arange(n, device=device) < (n + 1) // 2, k, k - n), n, d, grad)
 
 
-@composite(f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", public="fft.rfftfreq", method=False, out=True)
+@composite(
+    f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
+    public="fft.rfftfreq",
+    method=False,
+    out=True,
+    formula="out[k] = k / (n d)",
+)
 def _rfftfreq(
     n: int,
     d: float = 1.0,
@@ -282,6 +430,14 @@ def _rfftfreq(
     pin: Any = None,
     grad: bool = False,
 ) -> Any:
-    """The frequencies of rfft's result, for samples d apart: 0, 1, ..., n // 2 over n d."""
+    """The frequencies that belong to the results of rfft, for samples a time d apart, in cycles per unit of d.
+
+    RuntimeError for n below 1 and for a dtype of integers.
+
+    Shapes: the result has n // 2 + 1 elements, of the default float dtype unless dtype says another.
+
+    >>> torch.fft.rfftfreq(5, d=0.1)
+    tensor([0., 2., 4.])
+    """
     dtype = _frequency_dtype("rfftfreq", n, dtype)
     return _frequencies("rfftfreq", rl.arange(n // 2 + 1, dtype=dtype, device=device), n, d, grad)

@@ -82,17 +82,42 @@ native(
     "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
     public="nn.functional.batch_norm",
     options={"composite": True},
-    doc="""(input - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1).
+    formula="out = (input - mean) / sqrt(var + eps) * weight + bias, per channel",
+    doc="""Batch normalisation: every channel (dimension 1) moved to mean 0 and scaled to variance 1 (Ioffe and
+    Szegedy, 2015).
 
-    While training, mean and (biased) variance are those of the batch, and the running ones move towards them by
-    momentum in place; otherwise the running ones are used. Shapes: input (N, C, *), the other tensors (C).""",
+    While training, mean and (biased) variance are those of the batch, and running_mean and running_var move in place
+    by momentum towards the mean and the unbiased variance; otherwise the running ones are used. ValueError while
+    training with one value per channel, RuntimeError for running statistics, weight or bias of another size than C.
+
+    Shapes: input (N, C, *), the other tensors (C); the result has the shape of input.
+
+    >>> x = torch.tensor([[1.0, 10.0], [3.0, 30.0]])
+    >>> mean, var = torch.zeros(2), torch.ones(2)
+    >>> torch.nn.functional.batch_norm(x, mean, var, training=True)
+    tensor([[-1.0000, -1.0000],
+            [ 1.0000,  1.0000]])
+    >>> mean, var
+    (tensor([0.2000, 2.0000]), tensor([ 1.1000, 20.9000]))""",
 )
 native(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
     method=False,
     options={"composite": True},
-    doc="Normalisation per channel over the batch; see nn.functional.batch_norm.",
+    formula="out = (input - mean) / sqrt(var + eps) * weight + bias, per channel",
+    doc="""Batch normalisation with every argument given, and weight and bias before the statistics;
+    nn.functional.batch_norm has defaults and says more.
+
+    cudnn_enabled is accepted and changes nothing.
+
+    Shapes: input (N, C, *), the other tensors (C); the result has the shape of input.
+
+    >>> x = torch.tensor([[3.0, 0.0], [5.0, 8.0]])
+    >>> mean, var = torch.tensor([1.0, 0.0]), torch.tensor([4.0, 16.0])
+    >>> torch.batch_norm(x, None, None, mean, var, False, 0.1, 0.0, True)
+    tensor([[1., 0.],
+            [2., 2.]])""",
 )
 native(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
@@ -100,7 +125,17 @@ native(
     method=False,
     out=True,
     options={"composite": True},
-    doc="batch_norm with the mean and 1 / sqrt(var + eps) of the batch (empty when not training).",
+    formula="out = (input - mean) / sqrt(var + eps) * weight + bias, per channel",
+    doc="""Batch normalisation, the mean of the batch that it used, and 1 / sqrt(var + eps).
+
+    The statistics are empty when not training.
+
+    Shapes: input (N, C, *), weight, bias and running statistics (C); the results (N, C, *), (C) and (C).
+
+    >>> x = torch.tensor([[1.0, 10.0], [5.0, 30.0]])
+    >>> _, mean, rstd = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)
+    >>> mean, rstd
+    (tensor([ 3., 20.]), tensor([0.5000, 0.1000]))""",
 )
 native(
     f"_batch_norm_train(Tensor input, {_STATS}, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
@@ -170,9 +205,18 @@ native(
 # ---------------------------------------------------------------- layers
 
 _LAYER = "Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05"
-_LAYER_DOC = """(input - mean) / sqrt(var + eps) * weight + bias over the last dimensions.
+_LAYER_FORMULA = "out = (input - mean) / sqrt(var + eps) * weight + bias"
+_LAYER_DOC = """Layer normalisation: the last dimensions moved to mean 0 and scaled to variance 1 (Ba et al., 2016).
 
-    Shapes: input (*, *normalized_shape), weight and bias normalized_shape. RuntimeError when they do not fit."""
+    Mean and (biased) variance are taken over the dimensions of normalized_shape, for each of the leading positions by
+    itself. RuntimeError when the shapes do not fit.
+
+    Shapes: input (*, *normalized_shape), weight and bias normalized_shape; the result has the shape of input.
+
+    >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 9.0]]), [3])
+    tensor([[-1.2247,  0.0000,  1.2247],
+            [-0.7071, -0.7071,  1.4142]])
+"""
 
 native(
     f"_nn_layer_norm({_LAYER}) -> Tensor",
@@ -180,6 +224,7 @@ native(
     out=False,
     implementation="layer_norm",
     options={"composite": True},
+    formula=_LAYER_FORMULA,
     doc=_LAYER_DOC,
 )
 native(
@@ -187,6 +232,7 @@ native(
     method=False,
     out=False,
     options={"composite": True},
+    formula=_LAYER_FORMULA,
     doc=_LAYER_DOC,
 )
 native(
@@ -195,7 +241,18 @@ native(
     method=False,
     out=True,
     options={"composite": True},
-    doc="layer_norm with the mean and 1 / sqrt(var + eps).",
+    formula="out = (input - mean) / sqrt(var + eps) * weight + bias",
+    doc="""Layer normalisation, the means that it used, and 1 / sqrt(var + eps).
+
+    Shapes: input (*, *normalized_shape), weight and bias normalized_shape; the result has the shape of input, the
+    statistics that shape with 1 for each normalised dimension.
+
+    >>> x = torch.tensor([[1.0, 5.0], [10.0, 30.0]])
+    >>> torch.native_layer_norm(x, [2], None, None, 0.0)
+    (tensor([[-1.,  1.],
+            [-1.,  1.]]), tensor([[ 3.],
+            [20.]]), tensor([[0.5000],
+            [0.1000]]))""",
 )
 
 
@@ -247,9 +304,17 @@ native(
     method=False,
     out=False,
     options={"composite": True},
-    doc="""input / sqrt(mean(input^2) + eps) * weight over the last dimensions.
+    formula="out = input / sqrt(mean(input^2) + eps) * weight",
+    doc="""Root mean square normalisation: the last dimensions scaled to mean square 1, without moving the mean
+    (Zhang and Sennrich, 2019).
 
-    eps is the machine epsilon of the computation's dtype by default. Shapes as for layer_norm.""",
+    eps is the machine epsilon of the computation's dtype by default. RuntimeError when the shapes do not fit.
+
+    Shapes: input (*, *normalized_shape), weight normalized_shape; the result has the shape of input.
+
+    >>> torch.rms_norm(torch.tensor([[1.0, 7.0], [3.0, -4.0]]), [2])
+    tensor([[ 0.2000,  1.4000],
+            [ 0.8485, -1.1314]])""",
 )
 native(
     "_rms_norm(Tensor input, int dims, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
@@ -278,9 +343,20 @@ native(
 # ---------------------------------------------------------------- groups of channels
 
 _GROUP = "Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05"
-_GROUP_DOC = """Normalisation over groups of channels of every element of the batch.
+_GROUP_FORMULA = "out = (input - mean) / sqrt(var + eps) * weight + bias, per group of channels"
+_GROUP_DOC = """Group normalisation: each group of channels moved to mean 0 and scaled to variance 1 (Wu and He, 2018).
 
-    Shapes: input (N, C, *), weight and bias (C). RuntimeError when C is not divisible by num_groups."""
+    The C channels are split in order into num_groups groups; mean and (biased) variance are those of one group of one
+    element of the batch. RuntimeError when C is not divisible by num_groups.
+
+    Shapes: input (N, C, *), weight and bias (C); the result has the shape of input.
+
+    >>> x = torch.tensor([[1.0, 5.0, 10.0, 30.0]])
+    >>> torch.nn.functional.group_norm(x, 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    >>> torch.nn.functional.group_norm(x, 2, weight=torch.tensor([1.0, 1.0, 2.0, 2.0]))
+    tensor([[-1.0000,  1.0000, -2.0000,  2.0000]])
+"""
 
 native(
     f"_nn_group_norm({_GROUP}) -> Tensor",
@@ -288,6 +364,7 @@ native(
     out=False,
     implementation="group_norm",
     options={"composite": True},
+    formula=_GROUP_FORMULA,
     doc=_GROUP_DOC,
 )
 native(
@@ -295,6 +372,7 @@ native(
     method=False,
     out=False,
     options={"composite": True},
+    formula=_GROUP_FORMULA,
     doc=_GROUP_DOC,
 )
 
@@ -352,9 +430,20 @@ native(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     method=False,
+    formula="out = (input - mean) / sqrt(var + eps) * weight + bias, per group of channels",
 )
 def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
-    """group_norm of N x C x HxW elements, with the groups' means and reciprocal standard deviations, both N x group."""
+    """Group normalisation of N x C x HxW elements, the groups' means that it used, and 1 / sqrt(var + eps).
+
+    RuntimeError for an input that is not contiguous.
+
+    Shapes: input of N * C * HxW elements, weight and bias (C); the result has the shape of input, the statistics (N,
+    group).
+
+    >>> x = torch.tensor([[[1.0], [5.0], [10.0], [30.0]]])
+    >>> torch.native_group_norm(x, None, None, 1, 4, 1, 2, 0.0)[1:]
+    (tensor([[ 3., 20.]]), tensor([[0.5000, 0.1000]]))
+    """
     if not input.is_contiguous():
         raise RuntimeError(f"native_group_norm: expected a contiguous input, got strides {input.stride()}")
     out, mean, rstd = rl._group_norm(input.reshape(N, C, HxW), group, weight, bias, eps)

@@ -6,6 +6,13 @@ from typing import Any
 
 from ._record import native, rl
 
+
+def _row(n: int) -> tuple[str, str]:
+    """For the examples: the shape of a row of 6 numbers in n dimensions, and a window of 3 along it."""
+    ones = "1, " * (n - 1)
+    return f"1, {ones}6", f"({ones}3)" if n > 1 else "3"
+
+
 # ---------------------------------------------------------------- maximum
 
 native(
@@ -20,11 +27,19 @@ def _at_indices(values: Any, indices: Any, spatial: int) -> Any:
     return values.flatten(lead).gather(lead, indices.flatten(lead)).reshape(indices.shape)
 
 
+_MAXIMUM = "out[p] = max over k of self[stride * p + dilation * k - padding], in every spatial dimension"
+
+
 def _max_pool(n: int) -> None:
     arguments = (
         f"Tensor self, int[{n}] kernel_size, int[{n}]? stride=None, int[{n}] padding=0, int[{n}] dilation=1, "
         "bool ceil_mode=False"
     )
+    row, window = _row(n)
+    dimensions = f"{n} spatial dimension" + "s" * (n > 1)
+    shapes = f"""Shapes: (N, C, *spatial) or (C, *spatial), {dimensions}; in the result each spatial size L is
+        floor((L + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, with ceil_mode the ceiling instead of the
+        floor, unless the last window would begin in the padding on the right."""
     native(
         f"max_pool{n}d_with_indices({arguments}) -> (Tensor, Tensor indices)",
         public="max_pool1d_with_indices" if n == 1 else "",
@@ -33,18 +48,38 @@ def _max_pool(n: int) -> None:
         implementation="max_pool_with_indices",
         options={"not_differentiable": ("indices",)},
         derivative={"self": lambda grad, self_shape, indices: rl._max_pool_backward(grad, indices, self_shape, n)},
-        doc="The largest element of each window and where it stands in the spatial dimensions taken as one.",
+        formula=_MAXIMUM,
+        doc=f"""The largest element of each window, and where it stands in the spatial dimensions taken as one.
+
+        {shapes}
+        The indices have the shape of the result.
+
+        >>> x = torch.tensor([1.0, 5.0, 2.0, 0.0, 4.0, 3.0]).reshape({row})
+        >>> values, indices = torch.nn.functional.max_pool{n}d(x, {window}, return_indices=True)
+        >>> values.flatten(), indices.flatten()
+        (tensor([5., 4.]), tensor([1, 4]))""",
     )
     native(f"_max_pool{n}d({arguments}) -> Tensor", implementation="_max_pool", doc="max_pool without indices.")
-    doc = f"""The largest element of each window over {n} spatial dimension{"s" * (n > 1)}; NaN counts as largest.
+    doc = f"""The largest element of each window over {dimensions}; NaN counts as largest.
 
-        Shapes: (N, C, *spatial) or (C, *spatial)."""
+        stride is kernel_size by default; the padding counts as minus infinity. With return_indices (of
+        nn.functional.max_pool{n}d) the result is a pair: the values, and where they stand in the spatial dimensions
+        taken as one. RuntimeError for a padding of more than half the window, and when no window fits.
+
+        {shapes}
+
+        >>> x = torch.tensor([1.0, 5.0, 2.0, 0.0, 4.0, 3.0]).reshape({row})
+        >>> torch.nn.functional.max_pool{n}d(x, {window}).flatten()
+        tensor([5., 4.])
+        >>> torch.nn.functional.max_pool{n}d(x, {window}, stride=1).flatten()
+        tensor([5., 5., 4., 4.])"""
     native(
         f"max_pool{n}d({arguments}) -> Tensor",
         method=False,
         out=False,
         implementation="max_pool",
         options={"composite": True},
+        formula=_MAXIMUM,
         doc=doc,
     )
     native(
@@ -52,6 +87,7 @@ def _max_pool(n: int) -> None:
         public=f"nn.functional.max_pool{n}d",
         implementation="max_pool",
         options={"composite": True},
+        formula=_MAXIMUM,
         doc=doc,
     )
 
@@ -100,6 +136,9 @@ def _avg_pool(n: int) -> None:
                 )
             )
         }
+    row, window = _row(n)
+    padding = window.replace("1", "0").replace("3", "1")
+    override = "; divisor_override is divided by instead" if n > 1 else ""
     native(
         f"avg_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}]? stride=None, int[{n}] padding=0, "
         f"bool ceil_mode=False, bool count_include_pad=True{divisor}) -> Tensor",
@@ -108,9 +147,24 @@ def _avg_pool(n: int) -> None:
         out=n > 1,
         implementation="avg_pool",
         derivative=derivative,
+        formula="out[p] = mean over k of self[stride * p + k - padding], in every spatial dimension",
         doc=f"""The mean of each window over {n} spatial dimension{"s" * (n > 1)}.
 
-        Shapes: (N, C, *spatial) or (C, *spatial).""",
+        stride is kernel_size by default. The padding is zeros, which count in the number of elements unless
+        count_include_pad is False{override}.
+        RuntimeError for a padding of more than half the window, and when no window fits.
+
+        Shapes: (N, C, *spatial) or (C, *spatial); in the result each spatial size L is
+        floor((L + 2 padding - kernel_size) / stride) + 1, with ceil_mode the ceiling instead of the floor, unless the
+        last window would begin in the padding on the right.
+
+        >>> x = torch.tensor([1.0, 5.0, 3.0, 0.0, 5.0, 4.0]).reshape({row})
+        >>> torch.nn.functional.avg_pool{n}d(x, {window}).flatten()
+        tensor([3., 3.])
+        >>> torch.nn.functional.avg_pool{n}d(x, {window}, padding={padding}).flatten()
+        tensor([2.0000, 2.6667])
+        >>> torch.nn.functional.avg_pool{n}d(x, {window}, None, {padding}, count_include_pad=False).flatten()
+        tensor([3.0000, 2.6667])""",
     )
 
 
@@ -135,9 +189,27 @@ native(
 
 def _adaptive(n: int) -> None:
     derivative: Any = {"self": lambda grad, self_shape: rl._adaptive_avg_pool_backward(grad, self_shape, n)}
-    doc = f"""Means over windows chosen so that the result has output_size (None keeps a size).
+    row, _ = _row(n)
+    size = "(" + "1, " * (n - 1) + "2)" if n > 1 else "2"
+    windows = """Window p of an input size L and an output size M reaches from floor(p L / M) to ceil((p + 1) L / M), so
+        windows overlap where M does not divide L. output_size is M, a number for all dimensions or one for each;
+        functions of nn.functional with "Any output_size" keep a size where it is None."""
+    dimensions = f"{n} spatial dimension" + "s" * (n > 1)
+    shapes = f"Shapes: (N, C, *spatial) or (C, *spatial), {dimensions}; the result has output_size in their place."
+    example = f">>> x = torch.tensor([1.0, 5.0, 3.0, 0.0, 5.0, 4.0]).reshape({row})"
+    doc = f"""The means over windows laid out so that the result has output_size.
 
-        Shapes: (N, C, *spatial) or (C, *spatial), {n} spatial dimension{"s" * (n > 1)}."""
+        {windows}
+
+        {shapes}
+
+        {example}
+        >>> torch.nn.functional.adaptive_avg_pool{n}d(x, {size}).flatten()
+        tensor([3., 3.])
+        >>> torch.nn.functional.adaptive_avg_pool{n}d(x, {size.replace("2", "4")}).flatten()
+        tensor([3.0000, 4.0000, 2.5000, 4.5000])"""
+    mean = "out[p] = mean of self[floor(p L / M) : ceil((p + 1) L / M)], in every spatial dimension"
+    maximum = mean.replace("mean", "max")
     native(
         f"adaptive_avg_pool{n}d(Tensor self, int[{n}] output_size) -> Tensor",
         public="adaptive_avg_pool1d nn.functional.adaptive_avg_pool1d" if n == 1 else "",
@@ -145,6 +217,7 @@ def _adaptive(n: int) -> None:
         out=n > 1,
         implementation="adaptive_avg_pool",
         derivative=derivative,
+        formula=mean,
         doc=doc,
     )
     if n > 1:
@@ -154,6 +227,7 @@ def _adaptive(n: int) -> None:
             out=False,
             implementation="adaptive_avg_pool",
             derivative=dict(derivative),
+            formula=mean,
             doc=doc,
         )
     native(
@@ -164,14 +238,36 @@ def _adaptive(n: int) -> None:
         implementation="adaptive_max_pool",
         options={"not_differentiable": ("indices",)},
         derivative={"self": lambda grad, self_shape, indices: rl._max_pool_backward(grad, indices, self_shape, n)},
-        doc="Maxima over windows chosen so that the result has output_size, and where they stand.",
+        formula=maximum,
+        doc=f"""The maxima over windows laid out so that the result has output_size, and where they stand.
+
+        {windows}
+        An index counts the elements of the spatial dimensions taken as one.
+
+        {shapes}
+
+        {example}
+        >>> values, indices = torch.nn.functional.adaptive_max_pool{n}d(x, {size}, return_indices=True)
+        >>> values.flatten(), indices.flatten()
+        (tensor([5., 5.]), tensor([1, 4]))""",
     )
     native(
         f"_nn_adaptive_max_pool{n}d(Tensor self, Any output_size, bool return_indices=False) -> Any",
         public=f"nn.functional.adaptive_max_pool{n}d",
         implementation="_nn_adaptive_max_pool",
         options={"composite": True},
-        doc="Maxima over windows chosen so that the result has output_size (None keeps a size).",
+        formula=maximum,
+        doc=f"""The maxima over windows laid out so that the result has output_size.
+
+        {windows}
+        With return_indices the result is a pair: the values, and where they stand in the spatial dimensions taken as
+        one.
+
+        {shapes}
+
+        {example}
+        >>> torch.nn.functional.adaptive_max_pool{n}d(x, {size}).flatten()
+        tensor([5., 5.])""",
     )
 
 

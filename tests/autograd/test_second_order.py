@@ -236,9 +236,7 @@ def exact_in_chunks(torch):
     """Whether the second derivative of linear_cross_entropy in chunks is that of the loss it computes."""
     w = torch.tensor([[1.0, 0.5], [-0.5, 0.2], [0.3, 0.1]], dtype=torch.float64)
     x = torch.tensor([[0.3, -0.2], [0.1, 0.4], [0.5, 0.9]], dtype=torch.float64, requires_grad=True)
-    loss = lambda x: torch.nn.functional.linear_cross_entropy(
-        x, w, torch.tensor([0, 2, 1]), options=in_chunks(torch)
-    )
+    loss = lambda x: torch.nn.functional.linear_cross_entropy(x, w, torch.tensor([0, 2, 1]), options=in_chunks(torch))
     first = lambda x: torch.autograd.grad(loss(x.requires_grad_()), x)[0]
     (gradient,) = torch.autograd.grad(loss(x), x, create_graph=True)
     expected = by_differences(first, x)
