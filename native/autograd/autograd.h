@@ -43,6 +43,8 @@ void mark_view(Tensor* view, bool multi_output);
 // numbers inside vmap, runs through run_transformed in place of its implementation.
 bool wants_transform(const Op& op, const Value* args);
 void run_transformed(Call& call);
+// Asks thread_state.source for the results: selective checkpointing keeps some and brings them back.
+void run_from_source(Call& call);
 void copy_wrapped(Tensor* to, const Tensor* from);  // `to` stands for the same as `from`
 // The tensor itself, or the value that a wrapped tensor of forward mode stands for; vmap's have no single value: `what`
 // refuses.

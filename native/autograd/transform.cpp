@@ -101,6 +101,37 @@ bool wants_transform(const Op& op, const Value* args) {
   return false;
 }
 
+namespace {
+
+// handler(index, module, name, overload, inplace, arguments)
+PyObject* ask(PyObject* handler, const Call& call, bool inplace) {
+  const Op& op = call.op;
+  Py args(need(PyTuple_New(op.argument_count)));
+  for (int i = 0; i < op.argument_count; i++)
+    PyTuple_SET_ITEM(args.get(), i, need(argument_to_python(op.arguments[i], call.args[i])));
+  return need(PyObject_CallFunction(handler, "isssOO", op.index, op.module, op.name, op.overload,
+                                    inplace ? Py_True : Py_False, args.get()));
+}
+
+void take_results(Call& call, PyObject* made) {
+  const Op& op = call.op;
+  bool view = op.flags & kView;
+  if (op.flags & kListResult) return take_list(call, call.results[0], made);
+  if (op.result_count == 1) return take_result(call, 0, view ? call.results[0].tensor : nullptr, made);
+  RL_CHECK(PyTuple_Check(made) && PyTuple_GET_SIZE(made) == op.result_count, Type,
+           "%s: the rule must return %d results", op.name, op.result_count);
+  for (int i = 0; i < op.result_count; i++)
+    take_result(call, i, view ? call.results[i].tensor : nullptr, PyTuple_GET_ITEM(made, i));
+}
+
+}  // namespace
+
+void run_from_source(Call& call) {
+  Py source(Py_NewRef(thread_state.source));
+  Py made(ask(source.get(), call, false));
+  take_results(call, made.get());
+}
+
 void run_transformed(Call& call) {
   const Op& op = call.op;
   if (call.out && !call.inplace)
@@ -114,11 +145,7 @@ void run_transformed(Call& call) {
     if (done) return;
   }
   bool inplace = call.inplace || op.flags & kInplaceOnly;
-  Py args(need(PyTuple_New(op.argument_count)));
-  for (int i = 0; i < op.argument_count; i++)
-    PyTuple_SET_ITEM(args.get(), i, need(argument_to_python(op.arguments[i], call.args[i])));
-  Py made(need(PyObject_CallFunction(handler(), "isssOO", op.index, op.module, op.name, op.overload,
-                                     inplace ? Py_True : Py_False, args.get())));
+  Py made(ask(handler(), call, inplace));
   if (inplace) {
     if (call.inplace) {
       retain(call.args[0].tensor);
@@ -126,12 +153,7 @@ void run_transformed(Call& call) {
     }
     return;
   }
-  if (op.flags & kListResult) return take_list(call, call.results[0], made.get());
-  if (op.result_count == 1) return take_result(call, 0, view ? call.results[0].tensor : nullptr, made.get());
-  RL_CHECK(PyTuple_Check(made.get()) && PyTuple_GET_SIZE(made.get()) == op.result_count, Type,
-           "%s: the rule must return %d results", op.name, op.result_count);
-  for (int i = 0; i < op.result_count; i++)
-    take_result(call, i, view ? call.results[i].tensor : nullptr, PyTuple_GET_ITEM(made.get(), i));
+  take_results(call, made.get());
 }
 
 void copy_wrapped(Tensor* to, const Tensor* from) {
@@ -256,6 +278,14 @@ PyObject* py_run_operation(PyObject*, PyObject* arguments) {
   });
 }
 
+// _set_source(handler or None) -> the one before: asked in this thread for the results of operations that make new
+// tensors, as handler(index, module, name, overload, False, arguments). It runs the operation, or knows better.
+PyObject* py_set_source(PyObject*, PyObject* handler) {
+  PyObject* before = std::exchange(thread_state.source, handler == Py_None ? nullptr : Py_NewRef(handler));
+  if (!before) Py_RETURN_NONE;
+  return before;
+}
+
 // _add_vmap_depth(by): how many vmaps are in progress in this thread.
 PyObject* py_add_vmap_depth(PyObject*, PyObject* by) {
   long n = PyLong_AsLong(by);
@@ -311,6 +341,7 @@ PyMethodDef functions[] = {{"_wrap", py_wrap, METH_VARARGS, nullptr},
                            {"_unwrap", py_unwrap, METH_O, nullptr},
                            {"_set_dual", py_set_dual, METH_VARARGS, nullptr},
                            {"_run_operation", py_run_operation, METH_VARARGS, nullptr},
+                           {"_set_source", py_set_source, METH_O, nullptr},
                            {"_add_vmap_depth", py_add_vmap_depth, METH_O, nullptr},
                            {"_new_leaf", py_new_leaf, METH_O, nullptr},
                            {"_leads_beyond", py_leads_beyond, METH_VARARGS, nullptr},

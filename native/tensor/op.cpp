@@ -255,6 +255,15 @@ bool is_named(const std::string& message) {
   results[0] = Value::of(self);
 }
 
+// What runs in place of the implementation, if anything: a rule for wrapped tensors, or a source of results for
+// operations that make new tensors (below the tape, above the kernels).
+[[gnu::noinline]] static OpFunction chosen_body(const Op& op, const Value* args, Tensor* const* out) {
+  if (op.flags & kComposite) return op.run;
+  if (wants_transform(op, args)) return run_transformed;
+  bool makes_tensors = !(op.flags & (kView | kInplaceOnly | kScalarResult)) && !out;
+  return thread_state.source && makes_tensors ? run_from_source : op.run;
+}
+
 void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out, bool inplace) {
   ProfiledOp event(op, args, results, inplace);
   if (RL_UNLIKELY(inplace && (op.flags & kComposite))) return run_composite_inplace(op, args, results);
@@ -266,9 +275,9 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
     else if (v.tag == Tag::TensorList)
       for (uint32_t i = 0; i < v.size; i++) on_meta |= v.tensors[i] ? v.tensors[i]->desc.device : 0;
   }
-  bool transformed = false;
-  if (RL_UNLIKELY(on_meta | (op.flags & kRandom))) {
-    transformed = !(op.flags & kComposite) && wants_transform(op, args);
+  OpFunction body = op.run;
+  if (RL_UNLIKELY((on_meta | (op.flags & kRandom)) || thread_state.source)) {
+    body = chosen_body(op, args, out);
     if (on_meta == static_cast<uint32_t>(Device::Meta)) check_devices(op, args);
   }
 
@@ -287,7 +296,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   Call c{op, args, results, out, inplace};
   if (RL_LIKELY(mask == 0)) {
     try {
-      RL_UNLIKELY(transformed) ? run_transformed(c) : op.run(c);
+      body(c);
     } catch (...) {
       release_results(results, op.result_count);
       rethrow_named(op);
@@ -296,8 +305,8 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   } else {
     Node* node = record_begin(op, args, mask, writes);
     try {
-      GradGuard off(transformed);  // what a wrapped tensor stands for has a tape of its own
-      RL_UNLIKELY(transformed) ? run_transformed(c) : op.run(c);
+      GradGuard off(body == run_transformed);  // what a wrapped tensor stands for has a tape of its own
+      body(c);
       if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
     } catch (...) {
       node_release(node);

@@ -361,6 +361,7 @@ struct ThreadState {
   bool overrides_disabled = false;  // DisableTorchFunction
   int mode_depth = 0;               // entries of the Python mode stack
   int vmap_depth = 0;               // vmaps in progress: random operations without tensor arguments must know
+  PyObject* source = nullptr;       // owned: asked for the results of operations, in place of implementations
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 struct GradGuard {

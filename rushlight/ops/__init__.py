@@ -40,3 +40,11 @@ MODULES = (
     "older",
 )
 """Modules that hold records, in table order."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "aten":
+        import importlib
+
+        return importlib.import_module("rushlight.ops.aten")
+    raise AttributeError(f"module 'rushlight.ops' has no attribute '{name}'")

@@ -68,6 +68,8 @@ class Operation:
     samples: Callable[..., Iterable[Any]] | None = None
     batch: Any = None  # how vmap runs it; see `batch rules` below
     errors: Callable[..., Iterable[Any]] | None = None
+    # PyTorch's dispatcher's name for it, where that is another; or a function of the arguments: (name, arguments).
+    aten: str | Callable[..., tuple[str, tuple[Any, ...]]] = ""
     gradient_domain: tuple[float, float] | None = None
     tolerance: dict[str, tuple[float, float]] = field(default_factory=dict)
 

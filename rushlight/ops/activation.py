@@ -202,6 +202,7 @@ elementwise(
 elementwise(
     "_softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda self, lambd: where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0)),
+    aten="softshrink",
     types="float",
     method=False,
     derivative={"self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)},
@@ -231,6 +232,7 @@ _function(
     expression=lambda self: self * ndtr(self),
     types="float",
     compute="promote",
+    aten="gelu",
 )
 
 
@@ -246,6 +248,7 @@ _function(
     expression=lambda self: self * 0.5 * (1 + tanh((self + self * self * self * _GELU_B) * _GELU_A)),
     types="float",
     compute="promote",
+    aten="gelu",
 )
 native(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",

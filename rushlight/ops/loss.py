@@ -25,6 +25,7 @@ native(
     "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> (Tensor, "
     "Tensor total_weight)",
     out=False,
+    aten="nll_loss_forward",
     options={"not_differentiable": ("total_weight",)},
     derivative={
         "input": lambda grad, input_shape, target, weight, ignore_index, reduction, total_weight: rl._nll_loss_backward(

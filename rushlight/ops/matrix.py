@@ -125,6 +125,9 @@ native(
     batch=_batch.linear,
     public="nn.functional.linear",
     method=False,
+    aten=lambda input, weight, bias: (
+        ("mm", (input, weight.t())) if bias is None else ("addmm", (bias, input, weight.t()))
+    ),
     derivative={
         "input": lambda grad, weight: rl.matmul(grad, rl.conj(weight)),
         "weight": lambda grad, input: rl.mm(rl._fold(grad).t(), rl.conj(rl._fold(input))),

@@ -71,6 +71,10 @@ def _conv(spatial: int) -> None:
         method=False,
         out=False,
         batch=_batch.convolution,
+        aten=lambda input, weight, bias, stride, padding, dilation, groups: (
+            "convolution",
+            (input, weight, bias, stride, padding, dilation, False, (0,) * n, groups),
+        ),
         derivative={
             "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
                 grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
@@ -124,6 +128,10 @@ def _conv(spatial: int) -> None:
         public=f"{transposed} nn.functional.{transposed}",
         method=False,
         out=False,
+        aten=lambda input, weight, bias, stride, padding, output_padding, groups, dilation: (
+            "convolution",
+            (input, weight, bias, stride, padding, dilation, True, output_padding, groups),
+        ),
         derivative={
             "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_map(
                 grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
@@ -176,6 +184,7 @@ for _name, _word in (("softmax", "exp(self) / sum(exp(self))"), ("log_softmax", 
     native(
         f"{_name}(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         public=f"{_name} special.{_name}",
+        aten=f"_{_name}",
         derivative=_softmax_derivative(_name),
         doc=f"{_word} along a dimension; dtype converts the input first.",
     )
@@ -183,6 +192,7 @@ for _name, _word in (("softmax", "exp(self) / sum(exp(self))"), ("log_softmax", 
         f"_nn_{_name}(Tensor self, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
         public=f"nn.functional.{_name}",
         implementation=_name,
+        aten=f"_{_name}",
         out=False,
         derivative=_softmax_derivative(_name),
         doc=f"{_word} along a dimension; dtype converts the input first.",

@@ -140,6 +140,7 @@ native(
 native(
     f"_batch_norm_train(Tensor input, {_STATS}, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
     out=False,
+    aten="native_batch_norm",
     options={"not_differentiable": ("mean", "rstd")},
     derivative={
         "input, weight, bias": lambda grad, input, weight, mean, rstd, eps, needs: rl._batch_norm_backward(
@@ -152,6 +153,7 @@ native(
     "_batch_norm_eval(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight, Tensor? bias, float eps) "
     "-> Tensor",
     out=False,
+    aten="native_batch_norm",
     derivative={
         "input, weight, bias": lambda grad, input, weight, running_mean, running_var, eps, needs: (
             rl._batch_norm_backward(grad, input, weight, running_mean, running_var, False, eps, needs)
@@ -278,6 +280,7 @@ native(
     "Tensor rstd)",
     batch="plain:weight,bias",
     out=False,
+    aten="native_layer_norm",
     options={"not_differentiable": ("mean", "rstd")},
     derivative={
         "input, weight, bias": lambda grad, input, dims, weight, bias, mean, rstd, eps, needs: rl._layer_norm_backward(
@@ -406,6 +409,7 @@ native(
     "_group_norm(Tensor input, int groups, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor mean, Tensor rstd)",
     out=False,
+    aten="native_group_norm",
     options={"not_differentiable": ("mean", "rstd")},
     derivative={
         "input, weight, bias": lambda grad, input, groups, weight, bias, mean, rstd, eps, needs: (

@@ -6,6 +6,7 @@ Training memory falls from one result per operation to one per checkpointed part
 from __future__ import annotations
 
 import contextlib
+import enum
 import sys
 import threading
 import warnings
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",
@@ -244,11 +250,13 @@ class _Frame:
 
     def unpack(self, holder: _Holder) -> Any:
         with self.lock:
-            run = _C._current_run()
+            group = GraphExecGroup._current_group()
+            run = id(group) if group else _C._current_run()
             if self.run != run or holder not in self.values:
                 self.recompute()
                 self.run = run
-                _C._at_end_of_run(_forget_later(weakref.ref(self)))  # which must not keep what is done with
+                # What is called must not keep what is done with.
+                (group._at_end if group else _C._at_end_of_run)(_forget_later(weakref.ref(self)))
             value = self.values[holder]
             if run == 0:
                 self.forget()
@@ -314,6 +322,46 @@ def _forget_later(frame: weakref.ref[_Frame]) -> Callable[[], None]:
     return forget
 
 
+class GraphExecGroup:
+    """Context in which calls of backward, over parts of the graph that do not overlap, compute each part again once.
+
+    It is for ``use_reentrant=False`` and does nothing otherwise.
+
+    Raises:
+        RuntimeError: a group is entered inside another.
+
+    Example::
+
+        >>> from rushlight.utils.checkpoint import GraphExecGroup, checkpoint
+        >>> x = rushlight.ones(2, requires_grad=True)
+        >>> a, b = checkpoint(lambda x: (x.exp(), x.sin()), x, use_reentrant=False)
+        >>> with GraphExecGroup():
+        ...     a.sum().backward()
+        ...     b.sum().backward()
+    """
+
+    _current = threading.local()
+
+    def __enter__(self) -> GraphExecGroup:
+        if self._current_group() is not None:
+            raise RuntimeError("GraphExecGroup: groups cannot be nested; expected to be outside of any")
+        self._ends: list[Callable[[], None]] = []
+        self._current.group = self
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._current.group = None
+        for end in self._ends:
+            end()
+
+    def _at_end(self, end: Callable[[], None]) -> None:
+        self._ends.append(end)
+
+    @classmethod
+    def _current_group(cls) -> GraphExecGroup | None:
+        return getattr(cls._current, "group", None)
+
+
 class _Trace(TorchFunctionMode):
     """Writes down the operations that run inside, with their lines."""
 
@@ -332,6 +380,204 @@ class _Trace(TorchFunctionMode):
             line += f" at {frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
         self.lines.append(line)
         return func(*args, **(kwargs or {}))
+
+
+# ---------------------------------------------------------------- some results kept, the others computed again
+
+
+class CheckpointPolicy(enum.Enum):
+    """What selective checkpointing does with the result of an operation.
+
+    There is no difference between MUST and PREFER outside a compiler, and the host is where results are anyhow, so
+    ``..._SAVE`` and ``..._CPU_OFFLOAD`` keep it, ``..._RECOMPUTE`` computes it again.
+    """
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_RECOMPUTED = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
+
+SAC_IGNORED_OPS: set[Any] = set()
+"""Operations that no policy is asked about; users may add to them. Views and writes are not asked about in any case."""
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told besides the operation: ``is_recompute``, and the operation's result."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute = is_recompute
+        self.op_output = op_output
+
+
+def _each_tensor(result: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(result, rushlight.Tensor):
+        return change(result)
+    if isinstance(result, (tuple, list)):
+        return tuple(_each_tensor(r, change) for r in result)
+    return result
+
+
+class _Kept:
+    """The result of an operation, to be brought back in place of running it."""
+
+    def __init__(self, result: Any, random: bool) -> None:
+        # Detached: the result itself is about to get a node, which would keep what is kept here.
+        self.result = _each_tensor(result, lambda t: t.detach())
+        self.versions = self._versions()
+        self.rng_state = rushlight.get_rng_state() if random else None
+
+    def _versions(self) -> list[int]:
+        versions: list[int] = []
+        _each_tensor(self.result, lambda t: versions.append(t._version))
+        return versions
+
+    def bring_back(self, name: str, may_be_written: bool) -> Any:
+        if not may_be_written and self.versions != self._versions():
+            raise RuntimeError(
+                f"checkpoint: the result of {name} was kept and has been written in place since, so it is no longer "
+                f"what the recomputation needs; expected version {self.versions}, got {self._versions()}. Clone it "
+                "before writing, compute it again, or pass allow_cache_entry_mutation=True"
+            )
+        if self.rng_state is not None:
+            rushlight.set_rng_state(self.rng_state)  # of after the draw, which others follow
+        return _each_tensor(self.result, lambda t: t.detach())
+
+
+class _Source:
+    """A context that is asked for the results of operations. Those inside run under the context around this one."""
+
+    def __enter__(self) -> _Source:
+        self.outer = _C._set_source(self._run)
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        _C._set_source(self.outer)
+
+    def _run(self, index: int, module: str, name: str, overload: str, inplace: bool, arguments: Any) -> Any:
+        from rushlight.ops._lookup import record
+
+        inner = _C._set_source(self.outer)
+        try:
+            return self.results(
+                record(module, name, overload), lambda: _C._run_operation(index, False, arguments), arguments
+            )
+        finally:
+            _C._set_source(inner)
+
+    def results(self, record: Any, compute: Callable[[], Any], arguments: Any) -> Any:
+        raise NotImplementedError
+
+
+class _Keeping(_Source):
+    """The first run: what ran, in order, with the results that the policy keeps."""
+
+    def __init__(self, policy: Callable[..., Any], ran: list[tuple[str, _Kept | None]]) -> None:
+        self.policy = policy
+        self.ran = ran
+
+    def results(self, record: Any, compute: Callable[[], Any], arguments: Any) -> Any:
+        from rushlight.ops import aten
+
+        result = compute()
+        op, positional, keyword = aten.of_call(record, arguments)
+        kept = None
+        if op not in SAC_IGNORED_OPS:
+            context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
+            policy = self.policy(context, op, *positional, **keyword)
+            if isinstance(policy, bool):
+                policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+            if not isinstance(policy, CheckpointPolicy):
+                raise TypeError(
+                    "create_selective_checkpoint_contexts: expected the policy to return a CheckpointPolicy, got "
+                    f"{policy!r} for {op}"
+                )
+            if policy not in _RECOMPUTED:
+                kept = _Kept(result, record.random)
+        self.ran.append((record.full_name, kept))
+        return result
+
+
+class _BringingBack(_Source):
+    """The second run: the same operations in the same order, without computing those whose results were kept."""
+
+    def __init__(self, ran: list[tuple[str, _Kept | None]], may_be_written: bool) -> None:
+        self.ran = ran
+        self.may_be_written = may_be_written
+
+    def __enter__(self) -> _Source:
+        self.position = 0
+        return super().__enter__()
+
+    def results(self, record: Any, compute: Callable[[], Any], arguments: Any) -> Any:
+        was, kept = self.ran[self.position] if self.position < len(self.ran) else ("nothing", None)
+        if was != record.full_name:
+            raise CheckpointError(
+                f"checkpoint: operation {self.position} is another one in the recomputation; expected {was}, got "
+                f"{record.full_name}. The function must do the same both times"
+            )
+        self.position += 1
+        return kept.bring_back(record.full_name, self.may_be_written) if kept else compute()
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
+    """The two contexts of a `checkpoint` that keeps the results of some operations and computes the others again.
+
+    Operations have the names of PyTorch's dispatcher, `rushlight.ops.aten`: a linear layer is ``addmm`` or, without
+    bias, ``mm``; any convolution is ``convolution``; products of matrices are ``mm`` or ``bmm``. Views, in-place writes
+    and reads as Python numbers always run again; no policy is asked about them.
+
+    Args:
+        policy_fn_or_list: a function of (`SelectiveCheckpointContext`, operation, arguments...) that returns a
+            `CheckpointPolicy`, or a list of the operations to keep the results of.
+        allow_cache_entry_mutation: whether a kept result that was written in place is brought back as it is now.
+
+    Returns:
+        A pair of context managers: ``context_fn=functools.partial(create_selective_checkpoint_contexts, policy)``.
+
+    Raises:
+        ValueError: an element of the list is no overload of an operation.
+        TypeError: neither a function nor a list; or, in forward, the policy returns something else.
+        RuntimeError: in backward, a result that was kept has been written in place.
+        CheckpointError: in backward, other operations run than the first time.
+
+    Example::
+
+        >>> import functools
+        >>> from rushlight.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+        >>> keep_products = functools.partial(create_selective_checkpoint_contexts, [rushlight.ops.aten.mm.default])
+        >>> x = rushlight.ones(2, 2, requires_grad=True)
+        >>> y = checkpoint(lambda x: (x @ x).sigmoid() * x, x, use_reentrant=False, context_fn=keep_products)
+        >>> y.sum().backward()
+    """
+    from rushlight.ops.aten import OpOverload, OpOverloadPacket
+
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, OpOverload):
+                hint = f"; write {op}.default" if isinstance(op, OpOverloadPacket) else ""
+                raise ValueError(
+                    f"create_selective_checkpoint_contexts: expected overloads of operations, got {op!r}{hint}"
+                )
+        keep = set(policy_fn_or_list)
+
+        def policy(context: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            return CheckpointPolicy.MUST_SAVE if op in keep else CheckpointPolicy.PREFER_RECOMPUTE
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError(
+            "create_selective_checkpoint_contexts: expected a policy function or a list of operations, got "
+            f"{type(policy_fn_or_list).__name__}"
+        )
+    ran: list[tuple[str, _Kept | None]] = []
+    return _Keeping(policy, ran), _BringingBack(ran, allow_cache_entry_mutation)
 
 
 def _checkpoint_saved(

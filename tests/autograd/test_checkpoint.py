@@ -1,6 +1,8 @@
 """utils.checkpoint: the same numbers, less memory, errors that explain."""
 
+import functools
 import importlib
+import itertools
 import weakref
 
 import pytest
@@ -350,3 +352,190 @@ def test_nothing_is_left(rl, no_gc):
     for retain in (False, True):
         assert step(retain)() is None
     assert rl._C._memory_stats()["allocated_blocks"] == before
+
+
+# ---------------------------------------------------------------- some results are kept
+
+
+def test_the_documented_program(torch, ck):
+    x, y = (torch.linspace(-1, 2, 100).reshape(10, 10) * s for s in (0.3, -0.2))
+    ops_to_save = [torch.ops.aten.mm.default, torch.ops.aten.addmm.default]
+    seen = []
+
+    def policy_fn(ctx, op, *args, **kwargs):
+        assert not ctx.is_recompute and ctx.op_output.shape == (10, 10)
+        seen.append((op, [tuple(a.shape) for a in args if isinstance(a, torch.Tensor)]))
+        return ck.CheckpointPolicy.MUST_SAVE if op in ops_to_save else ck.CheckpointPolicy.PREFER_RECOMPUTE
+
+    def fn(x, y):
+        return torch.sigmoid(torch.matmul(torch.matmul(x, y), y)) * y
+
+    def gradients(call):
+        leaves = [t.detach().clone().requires_grad_() for t in (x, y)]
+        out = call(*leaves)
+        return [bits(out), *(bits(g) for g in torch.autograd.grad(out.sum(), leaves))]
+
+    for policy in (policy_fn, ops_to_save):
+        contexts = functools.partial(ck.create_selective_checkpoint_contexts, policy)
+        got = gradients(lambda *a, c=contexts: ck.checkpoint(fn, *a, use_reentrant=False, context_fn=c))
+        assert got == gradients(fn)
+    square = [(10, 10)] * 2
+    mm, mul = torch.ops.aten.mm.default, torch.ops.aten.mul.Tensor
+    assert seen == [(mm, square), (mm, square), (torch.ops.aten.sigmoid.default, square[:1]), (mul, square)]
+
+
+def test_modules_under_a_policy(torch, ck):
+    nn = torch.nn
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(1, 2, 3),
+        nn.ReLU(inplace=True),
+        nn.Flatten(1),
+        nn.Linear(8, 4),
+        nn.LayerNorm(4),
+        nn.Linear(4, 2, False),
+    )
+    x = torch.linspace(-1, 1, 48).reshape(3, 1, 4, 4)
+    aten = torch.ops.aten
+    kept = [aten.addmm.default, aten.native_layer_norm.default, aten.mm.default]
+    named = {str(op) for op in [*kept, aten.convolution.default]}
+    seen = []
+
+    def policy(ctx, op, *args, **kwargs):
+        seen.extend([str(op)] if str(op) in named else [])
+        return op in kept
+
+    plain = run(torch, lambda net, x: net(x), net, x)
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, policy)
+    got = run(torch, lambda net, x: ck.checkpoint(net, x, use_reentrant=False, context_fn=contexts), net, x)
+    assert got == plain
+    assert seen == [
+        "aten.convolution.default",
+        "aten.addmm.default",
+        "aten.native_layer_norm.default",
+        "aten.mm.default",
+    ]
+
+
+def products(rl, ck, policy, function, *leaves):
+    """How many products of matrices were computed inside the checkpoint, by forward and by recomputation."""
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, policy)
+    counts = []
+    for use in (lambda y: None, lambda y: y.sum().backward()):
+        with rl.profiler.profile() as p:
+            use(ck.checkpoint(function, *leaves, use_reentrant=False, context_fn=contexts, early_stop=False))
+        # What runs for a source of results runs inside the call that asked it.
+        counts.append(sum(e.name == "aten::mm" and e.cpu_parent.name == "aten::mm" for e in p.events() if e.cpu_parent))
+    return counts[0], counts[1] - counts[0]
+
+
+def test_what_is_kept_is_not_computed_again(rl):
+    ck = importlib.import_module("rushlight.utils.checkpoint")
+    x = rl.rand(4, 4, requires_grad=True)
+    function = lambda x: ((x @ x).exp() @ x).sin() @ x
+    assert products(rl, ck, [rl.ops.aten.mm.default], function, x) == (3, 0)
+    assert products(rl, ck, [rl.ops.aten.exp.default], function, x) == (3, 3)
+    middle = itertools.cycle([False, True, False])
+    policy = lambda ctx, op, *args, **kwargs: op is rl.ops.aten.mm.default and next(middle)
+    assert products(rl, ck, policy, function, x) == (3, 2)
+
+
+def test_selective_checkpoints_nest(torch, ck):
+    net, x = network(torch), torch.linspace(-1, 1, 18).reshape(3, 6)
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, [torch.ops.aten.addmm.default])
+    call = functools.partial(ck.checkpoint, use_reentrant=False, context_fn=contexts)
+
+    def each(x):
+        for part in net:
+            x = call(part, x)
+        return x
+
+    assert run(torch, lambda net, x: call(each, x), net, x) == run(torch, lambda net, x: net(x), net, x)
+
+
+def test_a_kept_result_that_was_written(torch, ck):
+    x = torch.rand(3, 3, requires_grad=True)
+    function = lambda x: (x @ x).mul_(2).exp()
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, [torch.ops.aten.mm.default])
+    y = ck.checkpoint(function, x, use_reentrant=False, context_fn=contexts)
+    with pytest.raises(RuntimeError, match=r"mutated|written in place"):
+        y.sum().backward()
+
+
+def test_a_draw_that_is_kept_leaves_later_draws_alone(rl):
+    ck = importlib.import_module("rushlight.utils.checkpoint")
+    net, x = network(rl), rl.linspace(-1, 1, 18).reshape(3, 6)
+    plain = run(rl, lambda net, x: net(x), net, x)
+    first = iter([True] + [False] * 100)
+    policy = lambda ctx, op, *args, **kwargs: op is rl.ops.aten._dropout_mask.default and next(first)
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, policy)
+    assert run(rl, lambda net, x: ck.checkpoint(net, x, use_reentrant=False, context_fn=contexts), net, x) == plain
+
+
+def test_backward_twice_through_kept_results(rl):
+    ck = importlib.import_module("rushlight.utils.checkpoint")
+    x = rl.rand(3, 3, requires_grad=True)
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, [rl.ops.aten.mm.default])
+    y = ck.checkpoint(lambda x: (x @ x).exp(), x, use_reentrant=False, context_fn=contexts).sum()
+    (once,) = rl.autograd.grad(y, x, create_graph=True)
+    (twice,) = rl.autograd.grad(once.sum(), x)
+    (plain,) = rl.autograd.grad((x @ x).exp().sum(), x, create_graph=True)
+    assert once.equal(plain)
+    assert twice.equal(rl.autograd.grad(plain.sum(), x)[0])
+
+
+def test_refusals_of_selective_checkpoints(torch, ck):
+    aten = torch.ops.aten
+    with pytest.raises(ValueError, match=r"aten.add"):
+        ck.create_selective_checkpoint_contexts([aten.add])
+    with pytest.raises(TypeError, match="list of op"):
+        ck.create_selective_checkpoint_contexts(3)
+    with pytest.raises(AttributeError):
+        aten.no_such_operation
+    with pytest.raises(AttributeError):
+        aten.add.no_such_overload
+    for name in ck.__all__:
+        assert hasattr(ck, name)
+
+
+def test_other_operations_in_the_recomputation(rl):
+    ck = importlib.import_module("rushlight.utils.checkpoint")
+    x = rl.rand(3, requires_grad=True)
+    calls = iter([lambda x: x.exp().sin(), lambda x: x.sin().exp()])
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, [rl.ops.aten.exp.default])
+    y = ck.checkpoint(lambda x: next(calls)(x), x, use_reentrant=False, context_fn=contexts)
+    with pytest.raises(ck.CheckpointError, match=r"operation 0 is another one.*expected exp, got sin"):
+        y.sum().backward()
+    contexts = functools.partial(ck.create_selective_checkpoint_contexts, lambda *args, **kwargs: 5)
+    with pytest.raises(
+        TypeError, match=r"expected the policy to return a CheckpointPolicy, got 5 for aten.exp.default"
+    ):
+        ck.checkpoint(lambda x: x.exp(), x, use_reentrant=False, context_fn=contexts)
+
+
+def test_names_of_overloads(rl):
+    aten = rl.ops.aten
+    assert aten.add.Tensor is aten.add.Scalar is aten.add.default
+    assert aten.sum.dim_IntList is aten.sum.dim is not aten.sum.default
+    assert aten.mm.default.name() == "aten::mm" and str(aten.sum.dim) == "aten.sum.dim"
+    assert aten.mm.default(rl.eye(2), rl.eye(2)).equal(rl.eye(2))
+    assert aten.relu_.default is not aten.relu.default
+
+
+def test_one_recomputation_for_a_group_of_backwards(torch, ck):
+    count = 0
+
+    def function(x):
+        nonlocal count
+        count += 1
+        return x.exp(), x.sin()
+
+    x = torch.rand(3, requires_grad=True)
+    a, b = ck.checkpoint(function, x, use_reentrant=False)
+    with ck.GraphExecGroup():
+        a.sum().backward()
+        b.sum().backward()
+        with pytest.raises(RuntimeError, match="nested"), ck.GraphExecGroup():
+            pass
+    assert count == 2
+    assert torch.allclose(x.grad, x.detach().exp() + x.detach().cos())
