@@ -61,7 +61,7 @@ class OpOverloadPacket:
         if found is None:
             raise AttributeError(f"{self} has no overload '{name}'; expected one of {self.overloads()}")
         if found != name:
-            return getattr(self, found)  # type: ignore[no-any-return]
+            return getattr(self, found)
         overload = OpOverload(self, name)
         setattr(self, name, overload)
         return overload
