@@ -24,13 +24,22 @@ native(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     batch=lambda batch, self, dtype: batch.flat(0).sum(-1, dtype=dtype),
     derivative={"self": lambda grad, self_shape: grad.expand(self_shape)},
-    doc="The sum of all elements; integers are summed in int64.",
-    formula="sum_i x_i",
+    doc="""The sum of all elements, or of those along dimensions.
+
+    Integers and bool are summed in int64; dtype converts before. dim=None and dim=() stand for all dimensions. The
+    result does not depend on the number of threads.
+
+    Shapes: self (*); the result is without the dimensions summed over, or has size 1 there with keepdim.
+
+    >>> x = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    >>> x.sum(), x.sum(0), x.sum(1, keepdim=True)
+    (tensor(21), tensor([5, 7, 9]), tensor([[ 6],
+            [15]]))""",
+    formula="out = sum_i x_i",
 )
 native(
     "sum.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     derivative={"self": lambda grad, self_shape, dim, keepdim: rl._expand_reduced(grad, self_shape, dim, keepdim)},
-    doc="Sums over dimensions.",
 )
 native(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -39,29 +48,52 @@ native(
             rl._expand_reduced(grad, self_shape, dim, keepdim) * rl.isnan(self).logical_not()
         )
     },
-    doc="Sums that count NaN as zero.",
+    formula="out = sum_i (0 if x_i is NaN else x_i)",
+    doc="""Sums over dimensions (by default all) that count NaN as zero; of floating point numbers and integers.
+
+    Shapes: self (*); the result is without the dimensions summed over, or has size 1 there with keepdim.
+
+    >>> torch.nansum(torch.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)""",
 )
 native(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     batch=lambda batch, self, dtype: batch.flat(0).mean(-1, dtype=dtype),
     derivative={"self": lambda grad, self_shape: rl._mean_backward(grad, self_shape, None, False)},
-    doc="The mean of all elements; right whenever the mean itself can be represented.",
+    formula="out = (sum_i x_i) / n",
+    doc="""The mean of all elements, or of those along dimensions; right whenever the mean itself can be
+    represented.
+
+    RuntimeError for integers, unless dtype says in which floating point dtype to compute. The mean of nothing is NaN.
+
+    Shapes: self (*); the result is without the dimensions averaged over, or has size 1 there with keepdim.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> x.mean(), x.mean(1)
+    (tensor(3.5000), tensor([2., 5.]))""",
 )
 native(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     derivative={"self": lambda grad, self_shape, dim, keepdim: rl._mean_backward(grad, self_shape, dim, keepdim)},
-    doc="Means over dimensions.",
 )
 native(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     batch=lambda batch, self, dtype: batch.flat(0).prod(-1, dtype=dtype),
     derivative={"self": lambda grad, self, result: _prod_all_backward(grad, self, result)},
-    doc="The product of all elements.",
+    formula="out = x_1 * ... * x_n",
+    doc="""The product of all elements, or of those along one dimension.
+
+    Integers and bool are multiplied in int64; dtype converts before. The product of nothing is 1.
+
+    Shapes: self (*); the result is without dim, or has size 1 there with keepdim.
+
+    >>> x = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    >>> x.prod(), x.prod(0)
+    (tensor(720), tensor([ 4, 10, 18]))""",
 )
 native(
     "prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     derivative={"self": lambda grad, self, result, dim, keepdim: _prod_backward(grad, self, result, dim, keepdim)},
-    doc="Products along a dimension.",
 )
 
 
@@ -106,20 +138,48 @@ def _indexed_backward(grad: Any, shape: Any, dim: int, indices: Any, keepdim: bo
     return rl.scatter(grad.new_zeros(shape), dim, indices, grad)
 
 
-for _name, _word in (("amax", "greatest"), ("amin", "least")):
+for _name, _word, _shown in (("amax", "greatest", "[4, 6]"), ("amin", "least", "[3, 1]")):
     native(
         f"{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         derivative={
             "self": lambda grad, self, result, dim, keepdim: _extreme_backward(grad, self, result, dim, keepdim)
         },
-        doc=f"The {_word} elements over dimensions; the gradient is shared equally among ties.",
+        formula=f"out = {_name[1:]}_i x_i",
+        doc=f"""The {_word} elements over dimensions, by default all; NaN if there is one.
+
+    The gradient is shared equally among ties, other than that of {_name[1:]} along a dimension. RuntimeError or
+    IndexError where there are no elements.
+
+    Shapes: self (*); the result is without the dimensions, or has size 1 there with keepdim.
+
+    >>> torch.{_name}(torch.tensor([[4, 3], [1, 6]]), 1)
+    tensor({_shown})""",
     )
-for _name, _word in (("max", "greatest"), ("min", "least")):
+for _name, _word, _of_all, _values, _at in (
+    ("max", "greatest", "6", "[4, 6]", "[0, 1]"),
+    ("min", "least", "1", "[3, 1]", "[1, 0]"),
+):
     native(
         f"{_name}(Tensor self) -> Tensor",
         batch=_batch.flat_form("a" + _name),
         derivative={"self": lambda grad, self, result: _extreme_backward(grad, self, result, None, False)},
-        doc=f"The {_word} element; the gradient is shared equally among ties.",
+        formula=f"out = {_name}_i x_i",
+        doc=f"""The {_word} element; NaN if there is one. With a dim, the {_word} along it and where they are, the first
+    of equals; with another tensor, {_name}imum(self, other).
+
+    The gradient is shared equally among ties; along a dim the element named by the index gets it. RuntimeError or
+    IndexError where there are no elements.
+
+    Shapes: self (*); the result is (); with dim, values and indices (int64) are without dim, or have size 1 there with
+    keepdim.
+
+    >>> x = torch.tensor([[4, 3], [1, 6]])
+    >>> x.{_name}()
+    tensor({_of_all})
+    >>> x.{_name}(1)
+    rushlight.return_types.{_name}(
+    values=tensor({_values}),
+    indices=tensor({_at}))""",
     )
     composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", out=True)(
         (lambda self, other: rl.maximum(self, other))
@@ -135,11 +195,19 @@ for _name, _word in (("max", "greatest"), ("min", "least")):
                 grad, self_shape, dim, indices, keepdim
             )
         },
-        doc=f"The {_word} elements along a dimension and where they are (the first of equals).",
     )
     native(
         f"arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        doc=f"Where the {_word} element is: the first of equals, the first NaN before all.",
+        formula=f"self[out] = {_name}_i x_i",
+        doc=f"""Where the {_word} element is: the first of equals, the first NaN before all.
+
+    Without dim the index counts all elements, row by row. RuntimeError or IndexError where there are no elements.
+
+    Shapes: self (*); the result, int64, is (), or without dim, or with size 1 there with keepdim.
+
+    >>> x = torch.tensor([[4, 3], [1, 6]])
+    >>> x.arg{_name}(), x.arg{_name}(1)
+    (tensor({3 if _name == "max" else 2}), tensor({_at}))""",
     )
 native(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
@@ -149,20 +217,55 @@ native(
             _extreme_backward(grad_min, self, min, dim, keepdim) + _extreme_backward(grad_max, self, max, dim, keepdim)
         )
     },
-    doc="The least and the greatest elements.",
+    formula="min = min_i x_i, max = max_i x_i",
+    doc="""The least and the greatest element, of all or along a dimension; NaN if there is one.
+
+    RuntimeError for tensors without elements. The gradient is shared equally among ties.
+
+    Shapes: self (*); both results are without dim, or have size 1 there with keepdim.
+
+    >>> torch.aminmax(torch.tensor([3, 1, 2]))
+    rushlight.return_types.aminmax(
+    min=tensor(1),
+    max=tensor(3))""",
 )
 
-for _name, _word in (("any", "some element differs"), ("all", "all elements differ")):
-    native(f"{_name}(Tensor self) -> Tensor", batch=_batch.flat_form(_name), doc=f"Whether {_word} from zero.")
+for _name, _word, _operator, _shown in (
+    ("any", "some element differs", "or", "(tensor(True), tensor([True, True]))"),
+    ("all", "all elements differ", "and", "(tensor(False), tensor([False, True]))"),
+):
+    native(
+        f"{_name}(Tensor self) -> Tensor",
+        batch=_batch.flat_form(_name),
+        formula=f"out = x_1 != 0 {_operator} ... {_operator} x_n != 0",
+        doc=f"""Whether {_word} from zero, of all or along dimensions; NaN does.
+
+    Of no elements it is {_name == "all"}.
+
+    Shapes: self (*); the result, bool (uint8 for uint8), is without the dimensions, or has size 1 there with keepdim.
+
+    >>> x = torch.tensor([[0, 1], [1, 1]])
+    >>> x.{_name}(), x.{_name}(1)
+    {_shown}""",
+    )
     native(
         f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-        doc=f"Whether {_word} from zero, along a dimension.",
     )
     native(
         f"{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        doc=f"Whether {_word} from zero, over dimensions.",
     )
-native("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", out=False, doc="How many elements differ from zero.")
+native(
+    "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",
+    out=False,
+    formula="out = sum_i (1 if x_i != 0 else 0)",
+    doc="""How many elements differ from zero, of all or along dimensions; NaN does.
+
+    Shapes: self (*); the result, int64, is without the dimensions counted over.
+
+    >>> x = torch.tensor([[0, 1, 2], [0, 0, 3]])
+    >>> x.count_nonzero(), x.count_nonzero(0)
+    (tensor(3), tensor([0, 1, 2]))""",
+)
 
 
 def _var_backward(grad: Any, self: Any, correction: Any, dim: Any, keepdim: bool) -> Any:
@@ -193,7 +296,22 @@ _FORMS = (
     (".dim", "int[1]? dim, bool unbiased=True, bool keepdim=False", "dim", "unbiased"),
     (".correction", "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False", "dim", "correction"),
 )
-for _name, _backward in (("var", _var_backward), ("std", _std_backward)):
+_SPREADS = (
+    ("var", _var_backward, "variance", "out = (sum_i |x_i - mean|^2) / max(0, n - correction)", "4.", "2.6667"),
+    (
+        "std",
+        _std_backward,
+        "standard deviation",
+        "out = sqrt((sum_i |x_i - mean|^2) / max(0, n - correction))",
+        "2.",
+        "1.6330",
+    ),
+)
+for _name, _backward, _word, _formula, _shown, _biased in _SPREADS:
+    _about = """unbiased=True stands for correction 1 (Bessel's, the default), False for 0. With correction 1 the result
+    for a single element is NaN. Of complex numbers it is real. RuntimeError for integers.
+
+    Shapes: self (*); results are without the dimensions (by default all are), or have size 1 there with keepdim."""
     _first = "grad, self" if _name == "var" else "grad, self, result"
     _single = {
         "": eval(f"lambda {_first}, unbiased: _b({_first}, int(unbiased), None, False)", {"_b": _backward}),
@@ -228,13 +346,30 @@ for _name, _backward in (("var", _var_backward), ("std", _std_backward)):
         native(
             f"{_name}{_overload}(Tensor self, {_arguments}) -> Tensor",
             derivative={"self": _single[_overload]},
-            doc="The variance." if _name == "var" else "The standard deviation.",
+            formula="" if _overload else _formula,
+            doc=""
+            if _overload
+            else f"""The {_word} of all elements, or of those along dimensions.
+
+    {_about}
+
+    >>> x = torch.tensor([1.0, 3.0, 5.0])
+    >>> x.{_name}(), x.{_name}(correction=0)
+    (tensor({_shown}), tensor({_biased}))""",
         )
         native(
             f"{_name}_mean{_overload}(Tensor self, {_arguments}) -> (Tensor, Tensor mean)",
             method=False,
             derivative={"self": _pair[_overload]},
-            doc="The variance and the mean." if _name == "var" else "The standard deviation and the mean.",
+            formula="" if _overload else _formula,
+            doc=""
+            if _overload
+            else f"""The {_word} and the mean, of all elements or of those along dimensions.
+
+    {_about}
+
+    >>> torch.{_name}_mean(torch.tensor([1.0, 3.0, 5.0]))
+    (tensor({_shown}), tensor(3.))""",
         )
 
 native(
@@ -246,8 +381,16 @@ native(
             * rl._logsumexp_weights(self, rl._expand_reduced(result, self_shape, dim, keepdim))
         )
     },
-    doc="The logarithm of the sum of exponentials, without overflow.",
-    formula="log sum_i exp(x_i)",
+    doc="""The logarithm of a sum of exponentials over dimensions, without overflow; of floating point and complex
+    numbers.
+
+    Integers become the default float dtype.
+
+    Shapes: self (*); the result is without the dimensions summed over, or has size 1 there with keepdim.
+
+    >>> torch.tensor([1000.0, 1000.0]).logsumexp(0)
+    tensor(1000.6932)""",
+    formula="out = log(sum_i exp(x_i))",
 )
 
 

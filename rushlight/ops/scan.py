@@ -35,13 +35,30 @@ native(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     inplace=True,
     derivative={"self": lambda grad, dim: _reversed_sum(grad, dim)},
-    doc="Running sums along a dimension; integers are summed in int64.",
+    formula="out_i = x_1 + ... + x_i",
+    doc="""Running sums along a dimension.
+
+    Integers and bool are summed in int64; dtype converts before.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.tensor([[1, 2, 3], [4, 5, 6]]).cumsum(1)
+    tensor([[ 1,  3,  6],
+            [ 4,  9, 15]])""",
 )
 native(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     inplace=True,
     derivative={"self": lambda grad, self, result, dim: _cumprod_backward(grad, self, result, dim)},
-    doc="Running products along a dimension; integers are multiplied in int64.",
+    formula="out_i = x_1 * ... * x_i",
+    doc="""Running products along a dimension.
+
+    Integers and bool are multiplied in int64; dtype converts before.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.arange(1, 6).cumprod(0)
+    tensor([  1,   2,   6,  24, 120])""",
 )
 
 
@@ -67,23 +84,58 @@ def _logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
 native(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     derivative={"self": lambda grad, self, result, dim: _logcumsumexp_backward(grad, self, result, dim)},
-    doc="log(cumsum(exp(self))) along a dimension without overflow, floating point or complex.",
+    formula="out_i = log(exp(x_1) + ... + exp(x_i))",
+    doc="""Logarithms of running sums of exponentials along a dimension, without overflow; floating point or
+    complex.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.tensor([1000.0, 1000.0, -1000.0]).logcumsumexp(0)
+    tensor([1000.0000, 1000.6932, 1000.6932])""",
 )
-for _name, _word in (("cummax", "greatest"), ("cummin", "least")):
+for _name, _word, _values, _at in (
+    ("cummax", "greatest", "[2, 2, 5, 5]", "[0, 0, 2, 2]"),
+    ("cummin", "least", "[2, 1, 1, 1]", "[0, 1, 1, 3]"),
+):
     native(
         f"{_name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         out=True,
         options={"not_differentiable": ("indices",)},
         derivative={"self": lambda grad, self_shape, dim, indices: _scattered(grad, self_shape, dim, indices)},
-        doc=f"The {_word} elements so far along a dimension, and where they are.",
+        formula=f"values_i = {_name[3:]}(x_1, ..., x_i)",
+        doc=f"""The {_word} elements so far along a dimension, and where they are, the last of equals.
+
+    NaN stays from where it comes.
+
+    Shapes: self of any shape; values and indices (int64) have the same.
+
+    >>> torch.{_name}(torch.tensor([2, 1, 5, 1]), 0)
+    rushlight.return_types.{_name}(
+    values=tensor({_values}),
+    indices=tensor({_at}))""",
     )
 native(
     "flip(Tensor self, int[] dims) -> Tensor",
     out=False,
     derivative={"self": lambda grad, dims: grad.flip(dims)},
-    doc="The elements in reverse order along dimensions.",
+    formula="out[i] = self[n - 1 - i], in every one of dims",
+    doc="""The elements in reverse order along dimensions, as a copy.
+
+    RuntimeError when a dimension is given twice.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.tensor([[1, 2, 3], [4, 5, 6]]).flip(1)
+    tensor([[3, 2, 1],
+            [6, 5, 4]])
+    >>> torch.tensor([[1, 2, 3], [4, 5, 6]]).flip((0, 1))
+    tensor([[6, 5, 4],
+            [3, 2, 1]])""",
 )
-for _name, _word in (("tril", "below"), ("triu", "above")):
+for _name, _word, _relation, _shown in (
+    ("tril", "below", "<=", ("[1, 0, 0]", "[4, 5, 0]")),
+    ("triu", "above", ">=", ("[1, 2, 3]", "[0, 5, 6]")),
+):
     native(
         f"{_name}(Tensor self, int diagonal=0) -> Tensor",
         batch="plain",
@@ -93,7 +145,16 @@ for _name, _word in (("tril", "below"), ("triu", "above")):
             if _name == "tril"
             else (lambda grad, diagonal: grad.triu(diagonal))
         },
-        doc=f"Matrices with zeros except on and {_word} a diagonal.",
+        formula=f"out_ij = x_ij if j - i {_relation} diagonal else 0",
+        doc=f"""The matrix with zeros everywhere except on and {_word} a diagonal.
+
+    diagonal > 0 names one above the main diagonal, diagonal < 0 one below. RuntimeError for fewer than two dimensions.
+
+    Shapes: self (*, n, m); the result has the same.
+
+    >>> torch.{_name}(torch.tensor([[1, 2, 3], [4, 5, 6]]))
+    tensor([{_shown[0]},
+            {_shown[1]}])""",
     )
 native(
     "repeat(Tensor self, int[] repeats) -> Tensor",
@@ -101,7 +162,18 @@ native(
     public="",
     out=False,
     derivative={"self": lambda grad, self_shape, repeats: _repeat_backward(grad, self_shape, repeats)},
-    doc="The tensor repeated along its dimensions.",
+    formula="out[i] = self[i mod n], in every dimension",
+    doc="""The tensor repeated along its dimensions, as a copy.
+
+    More numbers than dimensions put new dimensions in front; RuntimeError for fewer, and for negative ones.
+
+    Shapes: self (*); each size of the result is that of self times its number.
+
+    >>> torch.tensor([1, 2]).repeat(3)
+    tensor([1, 2, 1, 2, 1, 2])
+    >>> torch.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])""",
 )
 
 
@@ -124,13 +196,33 @@ def _repeat_backward(grad: Any, shape: Any, repeats: Any) -> Any:
     return summed.reshape(shape)
 
 
-@composite("tile(Tensor self, int[] dims) -> Tensor")
+@composite(
+    "tile(Tensor self, int[] dims) -> Tensor",
+    formula="out[i] = self[i mod n], in every dimension",
+)
 def tile(self: Any, dims: Any) -> Any:
-    """The tensor repeated; missing leading numbers count as 1."""
+    """The tensor repeated along its dimensions, as a copy; missing leading numbers count as 1.
+
+    Shapes: self (*); each size of the result is that of self times its number.
+
+    >>> torch.tile(torch.tensor([[1, 2], [3, 4]]), (2,))
+    tensor([[1, 2, 1, 2],
+            [3, 4, 3, 4]])
+    """
     return self.repeat([1] * (self.dim() - len(dims)) + list(dims))
 
 
-@composite("ravel(Tensor self) -> Tensor", view="view")
+@composite(
+    "ravel(Tensor self) -> Tensor",
+    view="view",
+    formula="out[(i_1 n_2 + i_2) n_3 + ...] = self[i_1, i_2, ...], sizes n",
+)
 def ravel(self: Any) -> Any:
-    """All elements in one dimension."""
+    """All elements row by row in one dimension: a view of a contiguous tensor, else a copy.
+
+    Shapes: self of any shape, the result of one dimension.
+
+    >>> torch.tensor([[1, 2], [3, 4]]).t().ravel()
+    tensor([1, 3, 2, 4])
+    """
     return self.contiguous().view(-1)
