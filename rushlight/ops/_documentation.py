@@ -23,8 +23,8 @@ FORMULAS = frozenset(
 """Modules whose operations all compute numbers: there a formula is demanded, as of every elementwise record."""
 
 UNFINISHED = frozenset(
-    "elementwise activation special special_functions signal calculus indexing "
-    "matrix linalg spectra norms network loss embedding random arrange copies counting "
+    "elementwise activation special special_functions signal calculus "
+    "linalg spectra norms embedding random arrange copies counting "
     "statistics masked parts autograd_ops tensor functions older".split()
 )
 """Modules whose documentation is still being written."""

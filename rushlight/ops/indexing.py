@@ -29,7 +29,18 @@ native(
         "self": lambda grad, indices, values, accumulate: grad if accumulate else rl._index_cleared(grad, indices),
         "values": lambda grad, indices, values_shape: rl.index(grad, indices),
     },
-    doc="Writes values, broadcast, at index tensors; adds them when accumulate.",
+    doc="""Writes values, broadcast, at index tensors, one per dimension: what self[indices] = values does; returns
+    self.
+
+    With accumulate the values are added, several at one place too; without it the last one of several stays. A bool
+    index tensor stands for the places where it is true. IndexError for an index out of range.
+
+    Shapes: self (*); the index tensors broadcast to one shape, which with the dimensions that have no index is the one
+    values broadcasts to.
+
+    >>> x = torch.zeros(4, dtype=torch.int64)
+    >>> x.index_put_((torch.tensor([0, 2, 2]),), torch.tensor([1, 5, 7]), accumulate=True)
+    tensor([ 1,  0, 12,  0])""",
 )
 
 
@@ -41,7 +52,16 @@ def _index_cleared(grad: Any, indices: Any) -> Any:
 
 @composite("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
 def index_put(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
-    """A copy with values written (or added) at index tensors."""
+    """A copy of self with values, broadcast, written at index tensors, one per dimension; with accumulate they are
+    added.
+
+    Shapes: as for index_put_; the result has the shape of self.
+
+    >>> x = torch.zeros(2, 2)
+    >>> torch.index_put(x, (torch.tensor([0, 1]), torch.tensor([1, 0])), torch.tensor(5.0))
+    tensor([[0., 5.],
+            [5., 0.]])
+    """
     return self.clone().index_put_(indices, values, accumulate)
 
 
@@ -62,7 +82,20 @@ native(
 
 @composite("nonzero(Tensor self, *, bool as_tuple=False) -> Any", out=True)
 def nonzero(self: Any, as_tuple: bool) -> Any:
-    """Where the elements differ from zero: a row per element, or with as_tuple a vector per dimension."""
+    """Where the elements differ from zero, row by row: a matrix of indices, or with as_tuple one vector per
+    dimension.
+
+    self[self.nonzero(as_tuple=True)] are the elements themselves.
+
+    Shapes: self (*) of d dimensions with n such elements; the result (n, d), or d vectors (n), int64.
+
+    >>> x = torch.tensor([[0, 7], [8, 0]])
+    >>> torch.nonzero(x)
+    tensor([[0, 1],
+            [1, 0]])
+    >>> torch.nonzero(x, as_tuple=True)
+    (tensor([0, 1]), tensor([1, 0]))
+    """
     return tuple(rl.nonzero_numpy(self)) if as_tuple else rl._nonzero(self)
 
 
@@ -70,7 +103,15 @@ native(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     batch="dynamic",
     derivative={"self": lambda grad, self, mask: _masked_select_backward(grad, self, mask)},
-    doc="The elements where the mask is true, in one dimension.",
+    doc="""The elements where the mask is true, row by row in one dimension, as a copy.
+
+    RuntimeError for a mask that is not bool.
+
+    Shapes: self and mask broadcast; the result (n), n the number of true ones.
+
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> x.masked_select(x > 1)
+    tensor([2, 3, 4])""",
 )
 
 
@@ -87,14 +128,21 @@ native(
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
         "value": lambda grad, mask: rl.where(mask, grad, 0).sum(),
     },
-    doc="The elements with the value of a 0-dim tensor where the mask is true.",
+    doc="The same with the value of a 0-dim tensor, which gets the sum of the gradients where the mask is true.",
 )
 native(
     "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
     batch="pointwise",
     inplace=True,
     derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
-    doc="The elements with a value where the mask is true.",
+    doc="""self with a value wherever the mask is true.
+
+    RuntimeError for a mask that is not bool.
+
+    Shapes: self and mask broadcast, for masked_fill_ to the shape of self; the result has their common shape.
+
+    >>> torch.tensor([1, 2, 3]).masked_fill(torch.tensor([True, False, True]), -1)
+    tensor([-1,  2, -1])""",
 )
 native(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
@@ -103,7 +151,16 @@ native(
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
         "source": lambda grad, mask, source_shape: _masked_source_backward(grad, mask, source_shape),
     },
-    doc="The elements where the mask is true replaced by those of source, in order.",
+    doc="""self with the elements of source, in order, put where the mask is true.
+
+    RuntimeError when source has fewer elements than the mask has true ones, or another dtype than self.
+
+    Shapes: self and mask broadcast, source of any shape; the result has the common shape.
+
+    >>> x = torch.zeros(2, 2, dtype=torch.int64)
+    >>> x.masked_scatter(torch.tensor([[True, False], [True, True]]), torch.tensor([1, 2, 3, 4]))
+    tensor([[1, 0],
+            [2, 3]])""",
 )
 
 
@@ -119,7 +176,16 @@ native(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     batch="dims:index",
     derivative={"self": lambda grad, self_shape, dim, index: rl._index_select_backward(grad, self_shape, dim, index)},
-    doc="Slices along a dimension at the indices.",
+    doc="""Slices along a dimension at the indices, as a copy.
+
+    IndexError for an index outside 0 to size - 1.
+
+    Shapes: self (*), index (n) or () of int32 or int64; in the result dim has size n.
+
+    >>> x = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    >>> x.index_select(1, torch.tensor([2, 0, 2]))
+    tensor([[3, 1, 3],
+            [6, 4, 6]])""",
 )
 native(
     "_index_select_backward(Tensor grad_output, int[] sizes, int dim, Tensor index) -> Tensor",
@@ -137,7 +203,15 @@ native(
             grad.index_select(dim, index).expand(source_shape), alpha
         ),
     },
-    doc="Adds alpha * source's slices at the indices.",
+    formula="out[index[i], ...] += alpha * source[i, ...]   (for dim 0)",
+    doc="""self with the slices of source, times alpha, added at the indices along a dimension; repeated indices add
+    up.
+
+    Shapes: self (*), index (n), source like self with size n in dim; the result has the shape of self.
+
+    >>> x = torch.tensor([10, 20, 30])
+    >>> x.index_add(0, torch.tensor([0, 2, 2]), torch.tensor([1, 2, 3]))
+    tensor([11, 20, 35])""",
 )
 native(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
@@ -147,7 +221,15 @@ native(
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "source": lambda grad, dim, index, source_shape: grad.index_select(dim, index).expand(source_shape),
     },
-    doc="Replaces the slices at the indices by source's.",
+    doc="""self with its slices at the indices along a dimension replaced by those of source.
+
+    Of repeated indices the last stays.
+
+    Shapes: self (*), index (n), source like self with size n in dim; the result has the shape of self.
+
+    >>> x = torch.tensor([10, 20, 30])
+    >>> x.index_copy(0, torch.tensor([2, 0]), torch.tensor([1, 2]))
+    tensor([ 2, 20,  1])""",
 )
 native(
     "index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
@@ -157,14 +239,21 @@ native(
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "value": lambda grad, dim, index: (grad * rl.zeros_like(grad).index_fill(dim, index, 1)).sum(),
     },
-    doc="Fills the slices at the indices with the value of a 0-dim tensor.",
+    doc="The same with the value of a 0-dim tensor.",
 )
 native(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     batch="dims:index",
     inplace=True,
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
-    doc="Fills the slices at the indices with a value.",
+    doc="""self with its slices at the indices along a dimension filled with a value.
+
+    Shapes: self (*), index (n); the result has the shape of self.
+
+    >>> x = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    >>> x.index_fill(1, torch.tensor([0, 2]), -1)
+    tensor([[-1,  2, -1],
+            [-1,  5, -1]])""",
 )
 
 
@@ -174,7 +263,18 @@ native(
     derivative={
         "self": lambda grad, self_shape, dim, index: rl.scatter_add(grad.new_zeros(self_shape), dim, index, grad)
     },
-    doc="Elements picked along a dimension: out[i][j] = self[index[i][j]][j] for dim 0.",
+    formula="out[i][j] = self[index[i][j]][j]   (for dim 0)",
+    doc="""Elements picked along a dimension, by an index for each element of the result.
+
+    sparse_grad is accepted and changes nothing. RuntimeError for an index out of range.
+
+    Shapes: self (*), index (int32 or int64) of as many dimensions, no longer than self but in dim; the result has the
+    shape of index.
+
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> x.gather(1, torch.tensor([[1], [0]]))
+    tensor([[2],
+            [3]])""",
 )
 native(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
@@ -184,26 +284,37 @@ native(
         "self": lambda grad, dim, index: rl.scatter(grad, dim, index, 0),
         "src": lambda grad, dim, index, src_shape: _gathered(grad, dim, index, src_shape),
     },
-    doc="src's elements written along a dimension: out[index[i][j]][j] = src[i][j] for dim 0.",
+    formula="out[index[i][j]][j] = src[i][j]   (for dim 0)",
+    doc="""self with the elements of src (a tensor, or one number as value) written along a dimension, by an index
+    for each.
+
+    Of several that go to one place the last stays; reduce='add' and 'multiply' combine them with what is there, but
+    have no derivative (scatter_reduce has). RuntimeError for an index out of range.
+
+    Shapes: self (*), index (int32 or int64) and src of as many dimensions, index no longer than src, nor than self but
+    in dim; the result has the shape of self.
+
+    >>> x = torch.zeros(3, dtype=torch.int64)
+    >>> x.scatter(0, torch.tensor([2, 0]), torch.tensor([5, 6]))
+    tensor([6, 0, 5])
+    >>> x.scatter(0, torch.tensor([1, 1]), 4, reduce="add")
+    tensor([0, 8, 0])""",
 )
 native(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     batch="dims",
     inplace=True,
     derivative={"self": lambda grad, dim, index: rl.scatter(grad, dim, index, 0)},
-    doc="A number written at the indices along a dimension.",
 )
 native(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     batch="dims",
     inplace=True,
-    doc="src's elements added ('add') or multiplied ('multiply') in along a dimension.",
 )
 native(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     batch="dims",
     inplace=True,
-    doc="A number added ('add') or multiplied ('multiply') in at the indices.",
 )
 native(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
@@ -214,8 +325,22 @@ native(
             grad, self, dim, index, src, reduce, include_self, result
         )
     },
-    doc="src's elements reduced into self along a dimension: 'sum', 'prod', 'mean', 'amax' or 'amin'. Without "
-    "include_self, the old values of the elements that something arrives at do not take part.",
+    formula="out[k][j] = reduce of self[k][j] and all src[i][j] with index[i][j] = k   (for dim 0)",
+    doc="""The elements of src reduced into self along a dimension: reduce is 'sum', 'prod', 'mean', 'amax' or
+    'amin'.
+
+    Without include_self the old value of an element that something arrives at takes no part. The gradients of 'amax'
+    and 'amin' are shared equally among ties.
+
+    Shapes: self (*), index (int32 or int64) and src of as many dimensions, index no longer than src, nor than self but
+    in dim; the result has the shape of self.
+
+    >>> x = torch.tensor([10.0, 20.0, 30.0])
+    >>> index, src = torch.tensor([0, 0, 2]), torch.tensor([1.0, 4.0, 40.0])
+    >>> x.scatter_reduce(0, index, src, "amax")
+    tensor([10., 20., 40.])
+    >>> x.scatter_reduce(0, index, src, "mean", include_self=False)
+    tensor([ 2.5000, 20.0000, 40.0000])""",
 )
 native(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
@@ -225,7 +350,17 @@ native(
             grad, self, dim, index, source, reduce, include_self, result
         )
     },
-    doc="source's slices reduced into self's at the indices: 'prod', 'mean', 'amax' or 'amin'.",
+    formula="out[k, ...] = reduce of self[k, ...] and all source[i, ...] with index[i] = k   (for dim 0)",
+    doc="""The slices of source reduced into those of self at the indices: reduce is 'prod', 'mean', 'amax' or
+    'amin'.
+
+    Without include_self the old values of slices that something arrives at take no part.
+
+    Shapes: self (*), index (n), source like self with size n in dim; the result has the shape of self.
+
+    >>> x = torch.tensor([1.0, 2.0, 3.0])
+    >>> x.index_reduce(0, torch.tensor([0, 0, 2]), torch.tensor([4.0, 5.0, 6.0]), "prod")
+    tensor([20.,  2., 18.])""",
 )
 
 
@@ -325,7 +460,14 @@ native(
         "self": lambda grad: grad,
         "src": lambda grad, dim, index, src_shape: _gathered(grad, dim, index, src_shape),
     },
-    doc="src's elements added in along a dimension.",
+    formula="out[index[i][j]][j] += src[i][j]   (for dim 0)",
+    doc="""self with the elements of src added along a dimension, by an index for each; repeated indices add up.
+
+    Shapes: self (*), index (int32 or int64) and src of as many dimensions, index no longer than src, nor than self but
+    in dim; the result has the shape of self.
+
+    >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 5.0]))
+    tensor([3., 0., 5.])""",
 )
 
 
@@ -352,7 +494,14 @@ def _put_corner(self: Any, part: Any) -> Any:
 native(
     "take(Tensor self, Tensor index) -> Tensor",
     derivative={"self": lambda grad, self_shape, index: rl.put(grad.new_zeros(self_shape), index, grad, True)},
-    doc="Elements at indices into the flattened tensor.",
+    doc="""Elements at indices that count all elements of self, row by row.
+
+    Negative indices count from the end. IndexError for an index out of range.
+
+    Shapes: self (*), index (int64) of any shape, which the result has.
+
+    >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3, -1]))
+    tensor([1, 4, 4])""",
 )
 native(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
@@ -363,12 +512,32 @@ native(
         ),
         "source": lambda grad, index, source_shape: grad.take(index).reshape(source_shape),
     },
-    doc="Elements written (or added) at indices into the flattened tensor.",
+    doc="""self with the elements of source written at indices that count all elements, row by row; with accumulate
+    added.
+
+    Negative indices count from the end. IndexError for an index out of range.
+
+    Shapes: self (*), index (int64) and source with as many elements; the result has the shape of self.
+
+    >>> x = torch.zeros(2, 2, dtype=torch.int64)
+    >>> x.put(torch.tensor([1, 2]), torch.tensor([5, 6]))
+    tensor([[0, 5],
+            [6, 0]])""",
 )
 
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Any", method=False)
 def broadcast_tensors(tensors: Any) -> Any:
-    """The tensors expanded to a common shape."""
+    """The tensors expanded to their common shape, as views.
+
+    RuntimeError when the shapes do not broadcast.
+
+    Shapes: tensors whose shapes broadcast; as many results of the common shape.
+
+    >>> torch.broadcast_tensors(torch.tensor([[1], [2]]), torch.tensor([3, 4]))
+    (tensor([[1, 1],
+            [2, 2]]), tensor([[3, 4],
+            [3, 4]]))
+    """
     shape = rl.broadcast_shapes(*[t.shape for t in tensors])
     return tuple(t.expand(shape) for t in tensors)

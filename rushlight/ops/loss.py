@@ -7,10 +7,13 @@ from typing import Any
 from . import _batch
 from ._record import native, rl
 
-_CLASSES = """Shapes: input (N, C, *), target (N, *) -> () or the shape of target with reduction='none'; also (C), ().
+_CLASSES = """\
+Targets that are ignore_index do not count. reduction='mean' divides the sum of l by the weights of the targets
+    that count, 'sum' does not, 'none' gives l itself; size_average and reduce are the old way to say it. ValueError for
+    sizes that do not fit, RuntimeError for a target that is not int64 or uint8, IndexError for a class outside
+    0 to C - 1.
 
-    ValueError for sizes that do not fit, RuntimeError for a target that is not int64 or uint8, IndexError for a class
-    outside 0 to C - 1."""
+    Shapes: input (N, C, *) or (C), target (N, *) or (); the result (), or the shape of target with reduction='none'."""
 
 # ---------------------------------------------------------------- classes
 
@@ -19,7 +22,14 @@ native(
     "bool? reduce=None, str reduction='mean') -> Tensor",
     public="nn.functional.nll_loss",
     options={"composite": True},
-    doc=f"-weight[target] * input[target], with input a log probability per class; reduced.\n\n    {_CLASSES}",
+    formula="l_n = -weight[t] input[n, t], t = target[n]",
+    doc=f"""The negative log likelihood of classes, where input holds the logarithm of a probability for each class.
+
+    {_CLASSES}
+
+    >>> input = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
+    >>> torch.nn.functional.nll_loss(input, torch.tensor([0, 1]), reduction="none")
+    tensor([0.6931, 0.1054])""",
 )
 native(
     "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> (Tensor, "
@@ -51,9 +61,20 @@ native(
     "bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
     public="nn.functional.cross_entropy",
     options={"composite": True},
-    doc=f"""Cross entropy of logits and class indices, or class probabilities in the shape of input; reduced.
+    formula="l_n = -weight[t] log(exp(input[n, t]) / sum_c exp(input[n, c])), t = target[n]",
+    doc=f"""The cross entropy of classes, where input holds a logit for each: nll_loss of log_softmax.
 
-    {_CLASSES}""",
+    target has class indices, or a probability for each class, over which l is averaged then. label_smoothing, from 0 to
+    1, is the part of the target that is spread evenly over all classes (Szegedy et al., 2016).
+
+    {_CLASSES} A target of
+    probabilities has the shape of input.
+
+    >>> input = torch.tensor([[0.0, 0.0], [200.0, 0.0]])
+    >>> torch.nn.functional.cross_entropy(input, torch.tensor([1, 1]), reduction="none")
+    tensor([  0.6931, 200.0000])
+    >>> torch.nn.functional.cross_entropy(input, torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    tensor(0.3466)""",
 )
 native(
     "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int ignore_index, float label_smoothing, int "
@@ -122,34 +143,82 @@ native(
 # ---------------------------------------------------------------- term by term
 
 _FLAGS = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
-_TERMS = "Shapes: (*), (*) -> () or (*) with reduction='none'."
 
-for _name, _word in (("mse", "(input - target)^2"), ("l1", "|input - target|")):
+for _name, _word, _term, _shown in (
+    ("mse", "mean squared error", "(input_i - target_i)^2", ("[1., 9.]", "7.")),
+    ("l1", "mean absolute error", "|input_i - target_i|", ("[1., 3.]", "2.5000")),
+):
     native(
         f"_nn_{_name}_loss(Tensor input, Tensor target, {_FLAGS}, Tensor? weight=None) -> Tensor",
         public=f"nn.functional.{_name}_loss",
         implementation="_nn_mse_loss",
         options={"composite": True},
-        doc=f"{_word}, reduced; with weight the mean is the weighted mean. {_TERMS}",
+        formula=f"l_i = {_term}",
+        doc=f"""The {_word}; with weight the weighted mean.
+
+    reduction='mean' gives sum(weight * l) / sum(weight), 'sum' the sum of weight * l, 'none' itself; size_average and
+    reduce are the old way to say it. Shapes that differ are broadcast with a warning; RuntimeError where they cannot
+    be.
+
+    Shapes: input (*), target (*), weight (*); the result (), or (*) with reduction='none'.
+
+    >>> input, target = torch.tensor([1.0, 3.0]), torch.zeros(2)
+    >>> torch.nn.functional.{_name}_loss(input, target, reduction="none")
+    tensor({_shown[0]})
+    >>> torch.nn.functional.{_name}_loss(input, target, weight=torch.tensor([1.0, 3.0]))
+    tensor({_shown[1]})""",
     )
 native(
     f"_nn_smooth_l1_loss(Tensor input, Tensor target, {_FLAGS}, float beta=1.0) -> Tensor",
     public="nn.functional.smooth_l1_loss",
     options={"composite": True},
-    doc=f"d^2 / (2 beta) where d = |input - target| < beta, and d - beta / 2 elsewhere; reduced. {_TERMS}",
+    formula="l_i = d_i^2 / (2 beta) if d_i < beta else d_i - beta / 2, d = |input - target|",
+    doc="""The smooth L1 loss: squares below a distance of beta, absolute values beyond (Girshick, 2015). With beta
+    = 0 it is l1_loss.
+
+    reduction='mean' gives the mean of l, 'sum' its sum, 'none' l itself; size_average and reduce are the old way to
+    say it. RuntimeError for a negative beta or shapes that do not broadcast.
+
+    Shapes: input (*), target (*); the result (), or (*) with reduction='none'.
+
+    >>> input, target = torch.tensor([0.5, 4.0]), torch.zeros(2)
+    >>> torch.nn.functional.smooth_l1_loss(input, target, reduction="none")
+    tensor([0.1250, 3.5000])""",
 )
 native(
     "_nn_huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
     public="nn.functional.huber_loss",
     options={"composite": True},
-    doc=f"d^2 / 2 where d = |input - target| <= delta, and delta (d - delta / 2) elsewhere; reduced. {_TERMS}",
+    formula="l_i = d_i^2 / 2 if d_i <= delta else delta (d_i - delta / 2), d = |input - target|",
+    doc="""The Huber loss: squares up to a distance of delta, straight lines beyond, so that outliers count less
+    (Huber, 1964).
+
+    reduction='mean' gives the mean of weight * l, 'sum' its sum, 'none' itself. RuntimeError for a delta that is not
+    above 0 or shapes that do not broadcast.
+
+    Shapes: input (*), target (*), weight (*); the result (), or (*) with reduction='none'.
+
+    >>> input, target = torch.tensor([0.5, 4.0]), torch.zeros(2)
+    >>> torch.nn.functional.huber_loss(input, target, reduction="none", delta=2.0)
+    tensor([0.1250, 6.0000])""",
 )
 native(
     f"_nn_binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, {_FLAGS}, "
     "Tensor? pos_weight=None) -> Tensor",
     public="nn.functional.binary_cross_entropy_with_logits",
     options={"composite": True},
-    doc=f"Binary cross entropy of sigmoid(input), without overflow; reduced. {_TERMS}",
+    formula="l_i = -weight_i (pos_weight_i target_i log(s_i) + (1 - target_i) log(1 - s_i)), s = sigmoid(input)",
+    doc="""The binary cross entropy of probabilities and logits, computed without overflow.
+
+    target holds probabilities from 0 to 1; pos_weight weighs the positive class. reduction='mean' gives the mean of l,
+    'sum' its sum, 'none' l itself; size_average and reduce are the old way to say it. ValueError when input and target
+    differ in shape.
+
+    Shapes: input (*), target (*), weight and pos_weight broadcast to (*); the result (), or (*) with reduction='none'.
+
+    >>> input, target = torch.tensor([0.0, -200.0]), torch.tensor([1.0, 1.0])
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(input, target, reduction="none")
+    tensor([  0.6931, 200.0000])""",
 )
 
 _MSE, _L1, _SMOOTH_L1, _HUBER, _BCE, _BCE_LOGITS = range(6)  # kinds, as the kernels number them

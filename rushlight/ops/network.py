@@ -64,6 +64,8 @@ def _to_channels(values: Any, spatial: int) -> Any:
 def _conv(spatial: int) -> None:
     n = spatial
     name = f"conv{n}d"
+    dimensions = f"{n} spatial dimension{'s' * (n > 1)}"
+    ones = "1, " * (n - 1)  # the examples are rows of numbers in n dimensions
     native(
         f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
         f"int[{n}] dilation=1, int groups=1) -> Tensor",
@@ -84,10 +86,24 @@ def _conv(spatial: int) -> None:
             ),
             "bias": lambda grad: rl._conv_grad_bias(grad, n),
         },
-        doc=f"""The convolution (cross-correlation) over {n} spatial dimension{"s" * (n > 1)}.
+        formula="out[o, p] = bias[o] + sum over c, k of weight[o, c, k] input[c, stride * p + dilation * k - padding]",
+        doc=f"""The convolution over {dimensions}. The kernel is not flipped: cross-correlation in mathematics.
 
-        Shapes: input (N, C, *spatial) or (C, *spatial), weight (O, C / groups, *kernel), bias (O).
-        RuntimeError when sizes or dtypes do not fit.""",
+        The input is padded with zeros. padding='same' gives a result of the size of the input (with stride 1), 'valid'
+        means none. Of the C channels and O results, both divided into groups, each group sees its own alone.
+        RuntimeError when sizes or dtypes do not fit.
+
+        Shapes: input (N, C, *spatial) or (C, *spatial), weight (O, C / groups, *kernel), bias (O); the result (N, O,
+        *) or (O, *), where size L becomes floor((L + 2 padding - dilation (kernel - 1) - 1) / stride) + 1.
+
+        >>> x = torch.tensor([1.0, 2.0, 4.0, 8.0]).reshape(1, 1, {ones}4)
+        >>> weight = torch.tensor([-1.0, 1.0]).reshape(1, 1, {ones}2)
+        >>> torch.nn.functional.{name}(x, weight).flatten()
+        tensor([1., 2., 4.])
+        >>> torch.nn.functional.{name}(x, weight, stride=2).flatten()
+        tensor([1., 4.])
+        >>> torch.nn.functional.{name}(x, weight, padding="same").flatten()
+        tensor([ 1.,  2.,  4., -8.])""",
     )
 
     @composite(
@@ -141,10 +157,22 @@ def _conv(spatial: int) -> None:
             ),
             "bias": lambda grad: rl._conv_grad_bias(grad, n),
         },
-        doc=f"""The transposed convolution over {n} spatial dimension{"s" * (n > 1)}.
+        formula="out[o, q] = bias[o] + sum of input[c, p] weight[c, o, k], q = stride * p + dilation * k - padding",
+        doc=f"""The transposed convolution over {dimensions}: the gradient of a convolution by its input.
 
-        Shapes: input (N, C, *spatial) or (C, *spatial), weight (C, O / groups, *kernel), bias (O).
-        RuntimeError when sizes or dtypes do not fit.""",
+        Every element of the input adds its multiple of the kernel to the result. padding takes as much away on every
+        side; output_padding, less than stride or dilation, adds at the end, and so chooses among the sizes that a
+        convolution takes to that of the input. RuntimeError when sizes or dtypes do not fit.
+
+        Shapes: input (N, C, *spatial) or (C, *spatial), weight (C, O / groups, *kernel), bias (O); the result (N, O,
+        *) or (O, *), where size L becomes (L - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
+
+        >>> x = torch.tensor([1.0, 10.0]).reshape(1, 1, {ones}2)
+        >>> weight = torch.tensor([1.0, 2.0]).reshape(1, 1, {ones}2)
+        >>> torch.nn.functional.{transposed}(x, weight).flatten()
+        tensor([ 1., 12., 20.])
+        >>> torch.nn.functional.{transposed}(x, weight, stride=2).flatten()
+        tensor([ 1.,  2., 10., 20.])""",
     )
 
 
@@ -180,13 +208,35 @@ def _softmax_dim(dim: Any, ndim: int) -> int:
     return int(dim)
 
 
-for _name, _word in (("softmax", "exp(self) / sum(exp(self))"), ("log_softmax", "log(softmax(self))")):
+for _name, _word, _formula, _shown in (
+    (
+        "softmax",
+        "Exponentials along a dimension divided by their sum, so that they are probabilities",
+        "out_i = exp(x_i) / sum_j exp(x_j)",
+        ("[0.2500, 0.7500]", "[1., 0.]"),
+    ),
+    (
+        "log_softmax",
+        "The logarithm of softmax along a dimension, which does not underflow",
+        "out_i = x_i - log(sum_j exp(x_j))",
+        ("[-1.3863, -0.2877]", "[    0., -2000.]"),
+    ),
+):
+    _about = f"""dtype converts the input first.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.tensor([1.0, 3.0]).log().{_name}(0)
+    tensor({_shown[0]})
+    >>> torch.nn.functional.{_name}(torch.tensor([1000.0, -1000.0]), dim=0)
+    tensor({_shown[1]})"""
     native(
         f"{_name}(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         public=f"{_name} special.{_name}",
         aten=f"_{_name}",
         derivative=_softmax_derivative(_name),
-        doc=f"{_word} along a dimension; dtype converts the input first.",
+        formula=_formula,
+        doc=f"{_word}.\n\n    {_about}",
     )
     native(
         f"_nn_{_name}(Tensor self, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
@@ -195,7 +245,10 @@ for _name, _word in (("softmax", "exp(self) / sum(exp(self))"), ("log_softmax", 
         aten=f"_{_name}",
         out=False,
         derivative=_softmax_derivative(_name),
-        doc=f"{_word} along a dimension; dtype converts the input first.",
+        formula=_formula,
+        doc=f"""{_word}.
+
+    Without dim it is 0 for 0, 1 or 3 dimensions and otherwise 1, with a warning. {_about}""",
     )
 native(
     "_softmax_backward(Tensor grad, Tensor result, int? dim, ScalarType dtype) -> Tensor",
