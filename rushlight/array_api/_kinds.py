@@ -28,6 +28,8 @@ _KINDS = ("bool", "signed integer", "unsigned integer", "real floating", "comple
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is another, of a kind ("bool", "signed integer", "integral", ...), or one of a tuple of these."""
+    if not isinstance(dtype, _rl.dtype):
+        raise TypeError(f"isdtype: dtype; expected a dtype, got {dtype!r}")
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
