@@ -24,7 +24,7 @@ FORMULAS = frozenset(
 
 UNFINISHED = frozenset(
     "elementwise activation special special_functions signal calculus "
-    "linalg spectra norms embedding random arrange copies counting "
+    "norms embedding random arrange copies counting "
     "statistics masked parts autograd_ops tensor functions older".split()
 )
 """Modules whose documentation is still being written."""

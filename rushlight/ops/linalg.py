@@ -74,24 +74,61 @@ native(
     out=True,
     options={"not_differentiable": ("info",)},
     derivative={"self": lambda grad_L, L, upper: _cholesky_backward(grad_L, L, upper)},
-    doc="The Cholesky factor, and the order of the first leading minor that is not positive-definite (0: none).",
+    formula="L @ L.mH = self, or L.mH @ L = self when upper (L is upper triangular then)",
+    doc="""The Cholesky factor of Hermitian positive-definite matrices, and where a matrix is not positive-definite.
+
+    info is 0, or the order of the first leading minor that is not positive; the factor is of no use then. With
+    check_errors linalg.LinAlgError is raised instead. Only the triangle named by upper is read.
+
+    Shapes: self (*, n, n); L (*, n, n), info (*) int32.
+
+    >>> torch.linalg.cholesky_ex(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    rushlight.return_types.linalg_cholesky_ex(
+    L=tensor([[2., 0.],
+            [1., 2.]]),
+    info=tensor(0, dtype=rushlight.int32))
+    >>> torch.linalg.cholesky_ex(torch.tensor([[1.0, 2.0], [2.0, 1.0]])).info
+    tensor(2, dtype=rushlight.int32)""",
 )
 
 
 @composite(
-    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", public="linalg.cholesky", method=False, out=True
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    public="linalg.cholesky",
+    method=False,
+    out=True,
+    formula="L @ L.mH = self, or L.mH @ L = self when upper (L is upper triangular then)",
 )
 def linalg_cholesky(self: Any, upper: bool) -> Any:
-    """The lower (or upper) triangular L with L @ L.mH = self, of a Hermitian positive-definite matrix.
+    """The Cholesky factor of Hermitian positive-definite matrices: a triangle that is their square root.
 
-    linalg.LinAlgError: the matrix is not positive-definite.
+    Only the triangle named by upper is read. linalg.LinAlgError when a matrix is not positive-definite.
+
+    Shapes: self (*, n, n); the result has the same.
+
+    >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
     """
     return rl.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
 
 
-@composite("cholesky(Tensor self, bool upper=False) -> Tensor", out=True)
+@composite(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    out=True,
+    formula="L @ L.mH = self, or L.mH @ L = self when upper (L is upper triangular then)",
+)
 def cholesky(self: Any, upper: bool) -> Any:
-    """The Cholesky factor; linalg.cholesky is the newer name."""
+    """The Cholesky factor of Hermitian positive-definite matrices; linalg.cholesky is the newer name.
+
+    linalg.LinAlgError when a matrix is not positive-definite.
+
+    Shapes: self (*, n, n); the result has the same.
+
+    >>> torch.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]), upper=True)
+    tensor([[2., 1.],
+            [0., 2.]])
+    """
     return rl.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
 
 
@@ -113,7 +150,15 @@ native(
             _cholesky_solve_backward(grad, input2, result, upper, needs), self_shape, input2_shape
         )
     },
-    doc="X with A X = self, where input2 is the Cholesky factor of A.",
+    formula="A X = self, A = L @ L.mH for the factor L = input2 (A = L.mH @ L when upper)",
+    doc="""The solution of systems whose matrix A is given by its Cholesky factor.
+
+    Shapes: self (*, n, k), input2 (*, n, n), batch dimensions broadcast; the result (*, n, k).
+
+    >>> factor = torch.tensor([[2.0, 0.0], [1.0, 2.0]])  # of [[4, 2], [2, 5]]
+    >>> torch.cholesky_solve(torch.tensor([[6.0], [7.0]]), factor)
+    tensor([[1.],
+            [1.]])""",
 )
 
 
@@ -125,7 +170,14 @@ def _to_shapes(grads: tuple[Any, ...], *shapes: Any) -> tuple[Any, ...]:
 native(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     derivative={"self": lambda grad, self, upper, result: _cholesky_inverse_backward(grad, self, upper, result)},
-    doc="The inverse of the matrix whose Cholesky factor is given.",
+    formula="out = inverse of (self @ self.mH), or of (self.mH @ self) when upper",
+    doc="""The inverse of matrices that are given by their Cholesky factor.
+
+    Shapes: self (*, n, n); the result has the same.
+
+    >>> torch.cholesky_inverse(torch.tensor([[2.0, 0.0], [1.0, 2.0]]))  # of [[4, 2], [2, 5]]
+    tensor([[ 0.3125, -0.1250],
+            [-0.1250,  0.2500]])""",
 )
 
 
@@ -192,7 +244,21 @@ native(
     out=True,
     options={"not_differentiable": ("pivots", "info")},
     derivative={"A": lambda grad_LU, LU, pivots: _lu_backward(grad_LU, LU, pivots)},
-    doc="L and U of A = P L U in one matrix, the pivots (from 1), and the first zero on U's diagonal (0: none).",
+    formula="A = P L U",
+    doc="""The LU factorisation with both factors in one matrix, as systems are solved with it, and where it fails.
+
+    LU has U in its upper triangle and L, whose diagonal is ones, below. Step i exchanged row i and row pivots[i],
+    counted from 1; RuntimeError without pivot, which is not for CPUs. info is 0, or the position (from 1) of the first zero on
+    the diagonal of U; with check_errors linalg.LinAlgError is raised instead.
+
+    Shapes: A (*, m, n); LU (*, m, n), pivots (*, min(m, n)) int32, info (*) int32.
+
+    >>> torch.linalg.lu_factor_ex(torch.tensor([[2.0, 1.0], [4.0, 6.0]]))
+    rushlight.return_types.linalg_lu_factor_ex(
+    LU=tensor([[ 4.0000,  6.0000],
+            [ 0.5000, -2.0000]]),
+    pivots=tensor([2, 2], dtype=rushlight.int32),
+    info=tensor(0, dtype=rushlight.int32))""",
 )
 
 
@@ -201,9 +267,20 @@ native(
     public="linalg.lu_factor",
     method=False,
     out=True,
+    formula="A = P L U",
 )
 def linalg_lu_factor(A: Any, pivot: bool) -> Any:
-    """L and U of A = P L U in one matrix, and the pivots. linalg.LinAlgError: U is singular."""
+    """The LU factorisation with both factors in one matrix, as linalg.lu_solve takes it, and the pivots.
+
+    linalg.LinAlgError when U is singular. See linalg.lu_factor_ex.
+
+    Shapes: A (*, m, n); LU (*, m, n), pivots (*, min(m, n)) int32.
+
+    >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 6.0]]))
+    >>> LU, pivots
+    (tensor([[ 4.0000,  6.0000],
+            [ 0.5000, -2.0000]]), tensor([2, 2], dtype=rushlight.int32))
+    """
     lu, pivots, _ = rl.linalg_lu_factor_ex(A, pivot=pivot, check_errors=True)
     return lu, pivots
 
@@ -213,9 +290,21 @@ def linalg_lu_factor(A: Any, pivot: bool) -> Any:
     "(Tensor P, Tensor L, Tensor U)",
     method=False,
     out=True,
+    formula="P @ L @ U = A, of LU_data, LU_pivots = linalg.lu_factor(A)",
 )
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> Any:
-    """The matrices P, L and U of a factorisation; those not asked for are empty."""
+    """The matrices P, L and U of a factorisation kept in one matrix; those not asked for are empty.
+
+    RuntimeError for pivots that are not int32.
+
+    Shapes: LU_data (*, m, n), LU_pivots (*, k), k = min(m, n); P (*, m, m), L (*, m, k), U (*, k, n).
+
+    >>> P, L, U = torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 6.0]])))
+    >>> L, U
+    (tensor([[1.0000, 0.0000],
+            [0.5000, 1.0000]]), tensor([[ 4.,  6.],
+            [ 0., -2.]]))
+    """
     if unpack_pivots and LU_pivots.dtype != rl.int32:
         raise RuntimeError(f"lu_unpack: LU_pivots; expected int32, got {LU_pivots.dtype}")
     m, n = LU_data.shape[-2], LU_data.shape[-1]
@@ -237,16 +326,41 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bo
     public="linalg.lu",
     method=False,
     out=True,
+    formula="A = P @ L @ U",
 )
 def linalg_lu(A: Any, pivot: bool) -> Any:
-    """P, L and U with A = P @ L @ U: a permutation, unit lower triangular, upper triangular."""
+    """The LU decomposition with partial pivoting: a permutation, a unit lower and an upper triangular matrix.
+
+    Shapes: A (*, m, n); P (*, m, m), L (*, m, k), U (*, k, n) with k = min(m, n).
+
+    >>> torch.linalg.lu(torch.tensor([[2.0, 1.0], [4.0, 6.0]]))
+    rushlight.return_types.linalg_lu(
+    P=tensor([[0., 1.],
+            [1., 0.]]),
+    L=tensor([[1.0000, 0.0000],
+            [0.5000, 1.0000]]),
+    U=tensor([[ 4.,  6.],
+            [ 0., -2.]]))
+    """
     lu, pivots, _ = rl.linalg_lu_factor_ex(A, pivot=pivot)
     return lu_unpack(lu, pivots, True, True)
 
 
-@composite("lu(Tensor self, bool pivot=True, bool get_infos=False, *, Any? out=None) -> Any")
+@composite(
+    "lu(Tensor self, bool pivot=True, bool get_infos=False, *, Any? out=None) -> Any",
+    formula="self = P L U",
+)
 def lu(self: Any, pivot: bool, get_infos: bool, out: Any) -> Any:
-    """(LU, pivots) of linalg.lu_factor_ex, and its info when get_infos."""
+    """The LU factorisation and its pivots, with info too when get_infos; linalg.lu_factor_ex is the newer name.
+
+    Singular matrices raise no error. TypeError when out has another number of tensors.
+
+    Shapes: self (*, m, n); LU (*, m, n), pivots (*, min(m, n)) int32, info (*) int32.
+
+    >>> torch.lu(torch.tensor([[2.0, 1.0], [4.0, 6.0]]))
+    (tensor([[ 4.0000,  6.0000],
+            [ 0.5000, -2.0000]]), tensor([2, 2], dtype=rushlight.int32))
+    """
     made = rl._lu_with_info(self, pivot, False)
     made = made if get_infos else (made.LU, made.pivots)
     if out is None:
@@ -295,13 +409,35 @@ native(
             LU, pivots, grad, left=left, adjoint=not adjoint
         ).sum_to_size(B_shape),
     },
-    doc="X with A X = B (X A = B when not left; A.mH when adjoint), from the factors of A.",
+    formula="A X = B, or X A = B when not left; A.mH for A when adjoint",
+    doc="""The solution of systems whose matrix A is given by linalg.lu_factor, for which several B need one
+    factorisation.
+
+    Shapes: LU (*, n, n), pivots (*, n), B (*, n, k), or (*, k, n) when not left; the result has the shape of B, with
+    batch dimensions broadcast.
+
+    >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 6.0]]))
+    >>> torch.linalg.lu_solve(LU, pivots, torch.tensor([[4.0], [16.0]]))
+    tensor([[1.],
+            [2.]])""",
 )
 
 
-@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", out=True)
+@composite(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    out=True,
+    formula="A X = self",
+)
 def lu_solve(self: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """X with A X = self, from the factors of A."""
+    """The solution of systems whose matrix A is given by its LU factorisation; linalg.lu_solve is the newer name.
+
+    Shapes: self (*, n, k), LU_data (*, n, n), LU_pivots (*, n); the result (*, n, k).
+
+    >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 6.0]]))
+    >>> torch.lu_solve(torch.tensor([[4.0], [16.0]]), *factors)
+    tensor([[1.],
+            [2.]])
+    """
     return rl.linalg_lu_solve(LU_data, LU_pivots, self)
 
 
@@ -350,35 +486,95 @@ native(
 )
 
 
-@composite("linalg_det(Tensor A) -> Tensor", public="linalg.det", method=False, out=True)
+@composite(
+    "linalg_det(Tensor A) -> Tensor",
+    public="linalg.det",
+    method=False,
+    out=True,
+    formula="out = product of the diagonal of U, with a sign for each exchange of rows, of A = P L U",
+)
 def linalg_det(A: Any) -> Any:
-    """The determinant of square matrices."""
+    """The determinant of square matrices.
+
+    slogdet does not overflow where this does. RuntimeError for matrices that are not square.
+
+    Shapes: A (*, n, n); the result (*).
+
+    >>> torch.linalg.det(torch.tensor([[0.0, 2.0], [3.0, 1.0]]))
+    tensor(-6.)
+    """
     return rl._linalg_det(A)[0]
 
 
-@composite("det(Tensor self) -> Tensor")
+@composite(
+    "det(Tensor self) -> Tensor",
+    formula="out = product of the diagonal of U, with a sign for each exchange of rows, of self = P L U",
+)
 def det(self: Any) -> Any:
-    """The determinant of square matrices."""
+    """The determinant of square matrices; the same as linalg.det.
+
+    Shapes: self (*, n, n); the result (*).
+
+    >>> torch.det(torch.tensor([[0.0, 2.0], [3.0, 1.0]]))
+    tensor(-6.)
+    """
     return rl._linalg_det(self)[0]
 
 
 @composite(
-    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", public="linalg.slogdet", method=False, out=True
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    public="linalg.slogdet",
+    method=False,
+    out=True,
+    formula="det(A) = sign * exp(logabsdet)",
 )
 def linalg_slogdet(A: Any) -> Any:
-    """The sign of the determinant, or its phase, and the logarithm of its absolute value."""
+    """The sign of the determinant of square matrices, or its phase, and the logarithm of its absolute value.
+
+    Of singular matrices they are 0 and -inf.
+
+    Shapes: A (*, n, n); sign (*), logabsdet (*), which is real.
+
+    >>> torch.linalg.slogdet(torch.tensor([[0.0, 1e30], [1e30, 0.0]]))
+    rushlight.return_types.linalg_slogdet(
+    sign=tensor(-1.),
+    logabsdet=tensor(138.1551))
+    """
     return tuple(rl._linalg_slogdet(A)[:2])
 
 
-@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out=True)
+@composite(
+    "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    out=True,
+    formula="det(self) = sign * exp(logabsdet)",
+)
 def slogdet(self: Any) -> Any:
-    """The sign of the determinant, or its phase, and the logarithm of its absolute value."""
+    """The sign of the determinant of square matrices, or its phase, and the logarithm of its absolute value;
+    linalg.slogdet.
+
+    Shapes: self (*, n, n); sign (*), logabsdet (*), which is real.
+
+    >>> torch.slogdet(torch.tensor([[0.0, 2.0], [3.0, 1.0]]))
+    rushlight.return_types.slogdet(
+    sign=tensor(-1.),
+    logabsdet=tensor(1.7918))
+    """
     return tuple(rl._linalg_slogdet(self)[:2])
 
 
-@composite("logdet(Tensor self) -> Tensor")
+@composite(
+    "logdet(Tensor self) -> Tensor",
+    formula="out = log(det(self))",
+)
 def logdet(self: Any) -> Any:
-    """The logarithm of the determinant; NaN when it is negative."""
+    """The logarithm of the determinant of square matrices, without overflow; NaN when it is negative, -inf when it
+    is 0.
+
+    Shapes: self (*, n, n); the result (*).
+
+    >>> torch.logdet(torch.tensor([[3.0, 0.0], [1.0, 2.0]]))
+    tensor(1.7918)
+    """
     sign, size = rl._linalg_slogdet(self)[:2]
     if self.is_complex():
         return sign.log() + size
@@ -421,24 +617,43 @@ native(
     public="linalg.solve_ex",
     method=False,
     out=True,
+    formula="A X = B, or X A = B when not left",
 )
 def linalg_solve_ex(A: Any, B: Any, left: bool, check_errors: bool) -> Any:
-    """The solution of a linear system, and the first zero on U's diagonal (0: none)."""
+    """The solution of linear systems, and where a matrix is singular.
+
+    info is 0, or the position (from 1) of the first zero on the diagonal of U, where A = P L U; with check_errors
+    linalg.LinAlgError is raised instead.
+
+    Shapes: A (*, n, n), B (*, n, k) or vectors (*, n); result has the shape of B, with batch dimensions broadcast,
+    info (*) int32.
+
+    >>> torch.linalg.solve_ex(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0]))
+    rushlight.return_types.linalg_solve_ex(
+    result=tensor([1., 1.]),
+    info=tensor(0, dtype=rushlight.int32))
+    """
     x, _, _, info = rl._linalg_solve_ex(A, B, left, check_errors)
     return x, info
 
 
 @composite(
-    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", public="linalg.solve", method=False, out=True
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    public="linalg.solve",
+    method=False,
+    out=True,
+    formula="A X = B, or X A = B when not left",
 )
 def linalg_solve(A: Any, B: Any, left: bool) -> Any:
-    """X with A X = B (X A = B when not left); B is a matrix or a vector. linalg.LinAlgError: A is singular.
+    """The solution of linear systems with square matrices.
 
-    Example::
+    B is a vector when it has one dimension, or the batch of A and a dimension of size n. linalg.LinAlgError when A is
+    singular.
 
-        >>> import rushlight
-        >>> rushlight.linalg.solve(rushlight.tensor([[2.0, 0.0], [0.0, 4.0]]), rushlight.tensor([2.0, 4.0]))
-        tensor([1., 1.])
+    Shapes: A (*, n, n), B (*, n, k) or vectors (*, n); the result has the shape of B, with batch dimensions broadcast.
+
+    >>> torch.linalg.solve(torch.tensor([[2.0, 1.0], [0.0, 4.0]]), torch.tensor([4.0, 8.0]))
+    tensor([1., 2.])
     """
     return rl._linalg_solve_ex(A, B, left, True)[0]
 
@@ -450,19 +665,60 @@ native(
     out=True,
     options={"not_differentiable": ("info",)},
     derivative={"A": lambda grad_inverse, inverse: -rl.matmul(_h(inverse), rl.matmul(grad_inverse, _h(inverse)))},
-    doc="The inverse, and the first zero on U's diagonal (0: none).",
+    formula="A @ inverse = 1",
+    doc="""The inverse of square matrices, and where one is singular.
+
+    info is 0, or the position (from 1) of the first zero on the diagonal of U, where A = P L U; with check_errors
+    linalg.LinAlgError is raised instead.
+
+    Shapes: A (*, n, n); inverse (*, n, n), info (*) int32.
+
+    >>> torch.linalg.inv_ex(torch.tensor([[2.0, 1.0], [2.0, 3.0]]))
+    rushlight.return_types.linalg_inv_ex(
+    inverse=tensor([[ 0.7500, -0.2500],
+            [-0.5000,  0.5000]]),
+    info=tensor(0, dtype=rushlight.int32))""",
 )
 
 
-@composite("linalg_inv(Tensor A) -> Tensor", public="linalg.inv", method=False, out=True)
+@composite(
+    "linalg_inv(Tensor A) -> Tensor",
+    public="linalg.inv",
+    method=False,
+    out=True,
+    formula="A @ out = 1",
+)
 def linalg_inv(A: Any) -> Any:
-    """The inverse of square matrices. linalg.LinAlgError: a matrix is singular."""
+    """The inverse of square matrices; linalg.solve is faster and more accurate where the inverse is only
+    multiplied.
+
+    linalg.LinAlgError when a matrix is singular.
+
+    Shapes: A (*, n, n); the result has the same.
+
+    >>> torch.linalg.inv(torch.tensor([[2.0, 1.0], [2.0, 3.0]]))
+    tensor([[ 0.7500, -0.2500],
+            [-0.5000,  0.5000]])
+    """
     return rl.linalg_inv_ex(A, check_errors=True)[0]
 
 
-@composite("inverse(Tensor self) -> Tensor", out=True)
+@composite(
+    "inverse(Tensor self) -> Tensor",
+    out=True,
+    formula="self @ out = 1",
+)
 def inverse(self: Any) -> Any:
-    """The inverse of square matrices. linalg.LinAlgError: a matrix is singular."""
+    """The inverse of square matrices; the same as linalg.inv.
+
+    linalg.LinAlgError when a matrix is singular.
+
+    Shapes: self (*, n, n); the result has the same.
+
+    >>> torch.inverse(torch.tensor([[2.0, 1.0], [2.0, 3.0]]))
+    tensor([[ 0.7500, -0.2500],
+            [-0.5000,  0.5000]])
+    """
     return rl.linalg_inv_ex(self, check_errors=True)[0]
 
 
@@ -488,7 +744,18 @@ native(
             grad, self, B, result, upper, left, unitriangular, needs
         )
     },
-    doc="X with self X = B (X self = B when not left), for a triangular matrix.",
+    formula="self X = B, or X self = B when not left",
+    doc="""The solution of systems with triangular matrices, by substitution; the other triangle is not read.
+
+    With unitriangular the diagonal counts as ones. A zero on the diagonal gives infinities or NaN, no error.
+
+    Shapes: self (*, n, n), B (*, n, k), or (*, k, n) when not left; the result has the shape of B, with batch
+    dimensions broadcast.
+
+    >>> A = torch.tensor([[2.0, 1.0], [0.0, 4.0]])
+    >>> torch.linalg.solve_triangular(A, torch.tensor([[4.0], [8.0]]), upper=True)
+    tensor([[1.],
+            [2.]])""",
 )
 
 
@@ -496,9 +763,18 @@ native(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
     "(Tensor solution, Tensor cloned_coefficient)",
     out=True,
+    formula="A X = self, or A.mT X = self with transpose",
 )
 def triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
-    """X with A X = self for a triangular A (or its transpose), and a copy of A."""
+    """The solution of systems with triangular matrices, and a copy of A; linalg.solve_triangular is the newer name.
+
+    Shapes: self (*, n, k), A (*, n, n); solution (*, n, k), cloned_coefficient (*, n, n).
+
+    >>> A = torch.tensor([[2.0, 1.0], [0.0, 4.0]])
+    >>> torch.triangular_solve(torch.tensor([[4.0], [8.0]]), A).solution
+    tensor([[1.],
+            [2.]])
+    """
     if self.dim() < 2 or A.dim() < 2:
         raise RuntimeError(
             "triangular_solve: expected matrices of at least 2 dimensions, got shapes "
@@ -517,7 +793,21 @@ native(
     public="linalg.ldl_factor_ex",
     method=False,
     out=True,
-    doc="L and D of A = L D L.mT (L.mH when hermitian) in one matrix, by Bunch and Kaufman's pivoting.",
+    formula="self = L D L.mT, or L D L.mH when hermitian",
+    doc="""The LDL factorisation of symmetric (or Hermitian) matrices in one matrix, by the pivoting of Bunch and
+    Kaufman (1977).
+
+    D has blocks of 1 or 2 on its diagonal, as LAPACK's sytrf says by pivots. Only the lower triangle is read. info is
+    0, or the position (from 1) of a zero on the diagonal; with check_errors linalg.LinAlgError is raised instead.
+
+    Shapes: self (*, n, n); LD (*, n, n), pivots (*, n) int32, info (*) int32.
+
+    >>> torch.linalg.ldl_factor_ex(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    rushlight.return_types.linalg_ldl_factor_ex(
+    LD=tensor([[4.0000, 0.0000],
+            [0.5000, 4.0000]]),
+    pivots=tensor([1, 2], dtype=rushlight.int32),
+    info=tensor(0, dtype=rushlight.int32))""",
 )
 
 
@@ -526,9 +816,21 @@ native(
     public="linalg.ldl_factor",
     method=False,
     out=True,
+    formula="self = L D L.mT, or L D L.mH when hermitian",
 )
 def linalg_ldl_factor(self: Any, hermitian: bool) -> Any:
-    """L and D of a symmetric (or Hermitian) matrix in one matrix, and the pivots."""
+    """The LDL factorisation of symmetric (or Hermitian) matrices in one matrix, and the pivots; they need not be
+    definite.
+
+    linalg.LinAlgError when D is singular. See linalg.ldl_factor_ex.
+
+    Shapes: self (*, n, n); LD (*, n, n), pivots (*, n) int32.
+
+    >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> LD
+    tensor([[4.0000, 0.0000],
+            [0.5000, 4.0000]])
+    """
     return tuple(rl.linalg_ldl_factor_ex(self, hermitian=hermitian, check_errors=True)[:2])
 
 
@@ -536,7 +838,15 @@ native(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     public="linalg.ldl_solve",
     method=False,
-    doc="X with A X = B, from the factors of linalg.ldl_factor.",
+    formula="A X = B",
+    doc="""The solution of systems whose symmetric (or Hermitian) matrix A is given by linalg.ldl_factor.
+
+    Shapes: LD (*, n, n), pivots (*, n), B (*, n, k); the result (*, n, k), with batch dimensions broadcast.
+
+    >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> torch.linalg.ldl_solve(LD, pivots, torch.tensor([[8.0], [12.0]]))
+    tensor([[1.],
+            [2.]])""",
 )
 
 
@@ -545,7 +855,18 @@ native(
 native(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     out=True,
-    doc="Householder reflectors of a QR decomposition with R above them, and their factors.",
+    formula="self = H_1 H_2 ... H_k R, H_i = 1 - tau_i v_i v_i.mH",
+    doc="""The QR decomposition as LAPACK keeps it: R in the upper triangle of a, the Householder vectors v_i below
+    it.
+
+    v_i begins with i - 1 zeros and a one, which are not stored. linalg.qr gives the matrices.
+
+    Shapes: self (*, m, n); a (*, m, n), tau (*, min(m, n)).
+
+    >>> a, tau = torch.geqrf(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> a.triu(), tau.shape
+    (tensor([[-5.0000, -2.2000],
+            [ 0.0000,  0.4000]]), rushlight.Size([2]))""",
 )
 
 
@@ -585,13 +906,32 @@ native(
     public="linalg.householder_product",
     method=False,
     derivative={"input, tau": lambda grad, input, tau: _reflectors_backward(grad, input, tau)},
-    doc="The first columns of a product of Householder reflectors, as geqrf gives them.",
+    formula="out = the first n columns of H_1 H_2 ... H_k, H_i = 1 - tau_i v_i v_i.mH",
+    doc="""The product of Householder reflectors whose vectors stand below the diagonal of input: Q, of what geqrf
+    gives.
+
+    Shapes: input (*, m, n), tau (*, k) with k <= n <= m; the result (*, m, n).
+
+    >>> torch.linalg.householder_product(*torch.geqrf(torch.tensor([[3.0, 0.0], [4.0, 5.0]])))
+    tensor([[-0.6000, -0.8000],
+            [-0.8000,  0.6000]])""",
 )
 
 
-@composite("orgqr(Tensor self, Tensor input2) -> Tensor", out=True)
+@composite(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    out=True,
+    formula="out = the first n columns of H_1 H_2 ... H_k, H_i = 1 - tau_i v_i v_i.mH",
+)
 def orgqr(self: Any, input2: Any) -> Any:
-    """linalg.householder_product."""
+    """The product of Householder reflectors, as geqrf gives them; linalg.householder_product is the newer name.
+
+    Shapes: self (*, m, n), input2 (*, k) with k <= n <= m; the result (*, m, n).
+
+    >>> torch.orgqr(*torch.geqrf(torch.tensor([[3.0, 0.0], [4.0, 5.0]])))
+    tensor([[-0.6000, -0.8000],
+            [-0.8000,  0.6000]])
+    """
     return rl.linalg_householder_product(self, input2)
 
 
@@ -615,7 +955,18 @@ native(
             grad, self, input2, input3, left, transpose, needs
         )
     },
-    doc="Q @ input3 or input3 @ Q (with Q.mH when transpose), for the Q of reflectors self and factors input2.",
+    formula="out = Q @ input3, or input3 @ Q when not left; Q.mH for Q with transpose",
+    doc="""A matrix times the Q of Householder reflectors self and their factors input2, as geqrf gives them,
+    without making Q.
+
+    Q is the whole m x m matrix here.
+
+    Shapes: self (*, m, n), input2 (*, k), input3 (*, m, l), or (*, l, m) when not left; the result has the shape of
+    input3.
+
+    >>> a = torch.tensor([[3.0, 1.0], [4.0, 2.0]])
+    >>> torch.ormqr(*torch.geqrf(a), a, transpose=True).diagonal()  # of R
+    tensor([-5.0000,  0.4000])""",
 )
 
 
@@ -650,19 +1001,54 @@ native(
     method=False,
     out=True,
     derivative={"A": lambda grad_Q, grad_R, Q, R, mode: _qr_backward(grad_Q, grad_R, Q, R, mode)},
-    doc="Q with orthonormal columns and the upper triangular R with A = Q R; mode is 'reduced', 'complete' or 'r'.",
+    formula="A = Q @ R",
+    doc="""The QR decomposition: Q with orthonormal columns, R upper triangular.
+
+    mode 'reduced' gives Q as many columns as R has rows, 'complete' makes it square, 'r' leaves it empty. The diagonal
+    of R may be negative. Without derivative for 'r', and for 'complete' with m > n.
+
+    Shapes: A (*, m, n), k = min(m, n); Q (*, m, k), R (*, k, n), or Q (*, m, m), R (*, m, n) when complete.
+
+    >>> Q, R = torch.linalg.qr(torch.tensor([[1.5, 1.0], [2.0, 3.0]]))
+    >>> Q, R
+    (tensor([[-0.6000, -0.8000],
+            [-0.8000,  0.6000]]), tensor([[-2.5000, -3.0000],
+            [ 0.0000,  1.0000]]))""",
 )
 
 
-@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", out=True)
+@composite(
+    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    out=True,
+    formula="self = Q @ R",
+)
 def qr(self: Any, some: bool) -> Any:
-    """linalg.qr with mode 'reduced', or 'complete' when not some."""
+    """The QR decomposition; linalg.qr, with mode 'reduced', or 'complete' when not some.
+
+    Shapes: self (*, m, n), k = min(m, n); Q (*, m, k), R (*, k, n), or Q (*, m, m), R (*, m, n) when not some.
+
+    >>> Q, R = torch.qr(torch.ones(3, 2), some=False)
+    >>> Q.shape, R.shape
+    (rushlight.Size([3, 3]), rushlight.Size([3, 2]))
+    """
     return tuple(rl.linalg_qr(self, "reduced" if some else "complete"))
 
 
-@composite("adjoint(Tensor self) -> Tensor")
+@composite(
+    "adjoint(Tensor self) -> Tensor",
+    formula="out_ij = conj(self_ji)",
+)
 def adjoint(self: Any) -> Any:
-    """The conjugate transpose of the last two dimensions; a view for real tensors."""
+    """The conjugate transpose of the last two dimensions; a view for real tensors.
+
+    RuntimeError for vectors.
+
+    Shapes: self (*, n, m); the result (*, m, n).
+
+    >>> torch.adjoint(torch.tensor([[1j, 2.0], [3.0, 4.0]]))
+    tensor([[0.-1.j, 3.-0.j],
+            [2.-0.j, 4.-0.j]])
+    """
     if self.dim() == 1:
         raise RuntimeError(f"adjoint: expected matrices or batches of matrices, got shape {list(self.shape)}")
     return rl.conj(self) if self.dim() == 0 else rl._adjoint(self)

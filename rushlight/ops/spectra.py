@@ -69,18 +69,42 @@ native(
     public="linalg.eigh",
     method=False,
     out=True,
+    formula="self = V diag(w) V.mH",
 )
 def linalg_eigh(self: Any, UPLO: str) -> Any:
-    """Eigenvalues in ascending order and orthonormal eigenvectors of a Hermitian matrix.
+    """The eigenvalues w in ascending order and orthonormal eigenvectors V, as columns, of Hermitian (or symmetric)
+    matrices.
 
-    Only the triangle that UPLO names is read.
+    Only the triangle that UPLO ('L' or 'U') names is read. Vectors are unique only up to their sign (or phase), and up
+    to rotation where eigenvalues are equal; derivatives hold for losses that do not depend on that.
+
+    Shapes: self (*, n, n); eigenvalues (*, n), real, eigenvectors (*, n, n).
+
+    >>> A = torch.tensor([[0.5, 1.0], [1.0, 0.5]])
+    >>> w, V = torch.linalg.eigh(A)
+    >>> w, torch.dist((V * w) @ V.mH, A) < 1e-6
+    (tensor([-0.5000,  1.5000]), tensor(True))
     """
     return tuple(rl._linalg_eigh(self, UPLO, True))
 
 
-@composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", public="linalg.eigvalsh", method=False, out=True)
+@composite(
+    "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
+    public="linalg.eigvalsh",
+    method=False,
+    out=True,
+    formula="self v = w v",
+)
 def linalg_eigvalsh(self: Any, UPLO: str) -> Any:
-    """Eigenvalues of a Hermitian matrix in ascending order."""
+    """The eigenvalues of Hermitian (or symmetric) matrices, in ascending order.
+
+    Only the triangle that UPLO ('L' or 'U') names is read.
+
+    Shapes: self (*, n, n); the result (*, n), real.
+
+    >>> torch.linalg.eigvalsh(torch.tensor([[0.5, 1.0], [1.0, 0.5]]))
+    tensor([-0.5000,  1.5000])
+    """
     return rl._linalg_eigh(self, UPLO, differentiated(self))[0]
 
 
@@ -113,16 +137,42 @@ native(
 
 
 @composite(
-    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", public="linalg.eig", method=False, out=True
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    public="linalg.eig",
+    method=False,
+    out=True,
+    formula="self @ V = V diag(w)",
 )
 def linalg_eig(self: Any) -> Any:
-    """Eigenvalues and eigenvectors (as columns, of norm 1) of a square matrix; complex, in no order."""
+    """The eigenvalues w and eigenvectors V, columns of norm 1, of square matrices; complex, in no order.
+
+    Vectors are unique only up to their phase; derivatives hold for losses that do not depend on it. For Hermitian
+    matrices eigh is faster and more accurate.
+
+    Shapes: self (*, n, n); eigenvalues (*, n), eigenvectors (*, n, n), both complex.
+
+    >>> w, V = torch.linalg.eig(torch.tensor([[0.0, -0.5], [0.5, 0.0]]))  # half of a quarter turn
+    >>> w
+    tensor([0.+0.5000j, 0.-0.5000j])
+    """
     return tuple(rl._linalg_eig(self, True))
 
 
-@composite("linalg_eigvals(Tensor self) -> Tensor", public="linalg.eigvals", method=False, out=True)
+@composite(
+    "linalg_eigvals(Tensor self) -> Tensor",
+    public="linalg.eigvals",
+    method=False,
+    out=True,
+    formula="self v = w v",
+)
 def linalg_eigvals(self: Any) -> Any:
-    """Eigenvalues of a square matrix, complex, in no order."""
+    """The eigenvalues of square matrices; complex, in no order.
+
+    Shapes: self (*, n, n); the result (*, n), complex.
+
+    >>> torch.linalg.eigvals(torch.tensor([[0.0, -0.5], [0.5, 0.0]]))
+    tensor([0.+0.5000j, 0.-0.5000j])
+    """
     return rl._linalg_eig(self, differentiated(self))[0]
 
 
@@ -184,27 +234,63 @@ def _check_driver(name: str, driver: Any) -> None:
     public="linalg.svd",
     method=False,
     out=True,
+    formula="A = U @ diag(S) @ Vh",
 )
 def linalg_svd(A: Any, full_matrices: bool, driver: Any) -> Any:
-    """U, S (in descending order) and Vh with A = U @ diag(S) @ Vh.
+    """The singular value decomposition: singular values S in descending order, orthonormal columns U and rows Vh.
 
-    Vectors are unique only up to their sign (or phase), and up to rotation where values are equal; derivatives hold for
-    losses that do not depend on that.
+    With full_matrices U and Vh are square. Vectors are unique only up to their sign (or phase), and up to rotation
+    where values are equal; derivatives hold for losses that do not depend on that. driver is for CUDA: RuntimeError.
+
+    Shapes: A (*, m, n), k = min(m, n); U (*, m, m), S (*, k), real, Vh (*, n, n), or (*, m, k) and (*, k, n) without
+    full_matrices.
+
+    >>> A = torch.tensor([[0.0, 2.5], [1.0, 0.0], [0.0, 0.0]])
+    >>> U, S, Vh = torch.linalg.svd(A, full_matrices=False)
+    >>> S, U.shape, torch.dist((U * S) @ Vh, A) < 1e-6
+    (tensor([2.5000, 1.0000]), rushlight.Size([3, 2]), tensor(True))
     """
     _check_driver("linalg.svd", driver)
     return tuple(rl._linalg_svd(A, full_matrices, True))
 
 
-@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", public="linalg.svdvals", method=False, out=True)
+@composite(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    public="linalg.svdvals",
+    method=False,
+    out=True,
+    formula="S_i = sqrt(i-th greatest eigenvalue of A.mH A)",
+)
 def linalg_svdvals(A: Any, driver: Any) -> Any:
-    """The singular values in descending order."""
+    """The singular values, in descending order.
+
+    driver is for CUDA: RuntimeError.
+
+    Shapes: A (*, m, n); the result (*, min(m, n)), real.
+
+    >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.5], [-0.5, 0.0]]))
+    tensor([2.5000, 0.5000])
+    """
     _check_driver("linalg.svdvals", driver)
     return rl._linalg_svd(A, False, differentiated(A))[1]
 
 
-@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out=True)
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    out=True,
+    formula="self = U @ diag(S) @ V.mH",
+)
 def svd(self: Any, some: bool, compute_uv: bool) -> Any:
-    """U, S and V with self = U @ diag(S) @ V.mH; zeros for U and V when they are not computed."""
+    """The singular value decomposition, with V instead of Vh; linalg.svd is the newer name.
+
+    With some (the default) U and V have min(m, n) columns, else they are square; zeros when compute_uv is False.
+
+    Shapes: self (*, m, n), k = min(m, n); U (*, m, k), S (*, k), V (*, n, k), or (*, m, m) and (*, n, n).
+
+    >>> U, S, V = torch.svd(torch.tensor([[0.0, 2.5], [1.0, 0.0]]))
+    >>> S
+    tensor([2.5000, 1.0000])
+    """
     if self.dim() < 2:
         raise RuntimeError(f"svd: expected at least 2 dimensions, got shape {list(self.shape)}")
     if compute_uv:
@@ -279,18 +365,39 @@ def _tolerances(name: str, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
     public="linalg.pinv",
     method=False,
     out=True,
+    formula="out = V diag(1 / S_i, or 0 where S_i is small) U.mH, of self = U diag(S) V.mH",
 )
 def linalg_pinv(self: Any, rcond: Any, hermitian: bool, atol: Any, rtol: Any) -> Any:
-    """The Moore-Penrose inverse: singular values up to max(atol, rtol * the largest) count as 0."""
+    """The Moore-Penrose pseudoinverse of matrices.
+
+    Singular values (eigenvalues, when hermitian) up to max(atol, rtol * the greatest) count as 0. rtol is the dtype's
+    epsilon times max(m, n), or 0 when atol is given; rcond is an older name of rtol.
+
+    Shapes: self (*, m, n); the result (*, n, m).
+
+    >>> torch.linalg.pinv(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))  # of rank 1
+    tensor([[0.0400, 0.0800],
+            [0.0800, 0.1600]])
+    """
     _check_matrix("linalg.pinv", self)
     if rcond is not None:
         atol, rtol = 0.0, rcond
     return rl._linalg_pinv(self, *_tolerances("linalg.pinv", self, atol, rtol), hermitian)
 
 
-@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor")
+@composite(
+    "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    formula="out = V diag(1 / S_i, or 0 where S_i <= rcond * S_1) U.mH, of self = U diag(S) V.mH",
+)
 def pinverse(self: Any, rcond: float) -> Any:
-    """linalg.pinv."""
+    """The Moore-Penrose pseudoinverse of matrices; linalg.pinv is the newer name.
+
+    Shapes: self (*, m, n); the result (*, n, m).
+
+    >>> torch.pinverse(torch.tensor([[2.0, 1.0], [2.0, 3.0]]))
+    tensor([[ 0.7500, -0.2500],
+            [-0.5000,  0.5000]])
+    """
     return linalg_pinv(self, rcond, False, None, None)
 
 
@@ -299,9 +406,18 @@ def pinverse(self: Any, rcond: float) -> Any:
     public="linalg.matrix_rank",
     method=False,
     out=True,
+    formula="out = how many S_i > max(atol, rtol * S_1)",
 )
 def linalg_matrix_rank(self: Any, tol: Any, hermitian: bool, atol: Any, rtol: Any) -> Any:
-    """How many singular values (eigenvalues when hermitian, in size) are above max(atol, rtol * the largest)."""
+    """The rank of matrices: how many singular values (eigenvalues in size, when hermitian) are not small.
+
+    rtol is the dtype's epsilon times max(m, n), or 0 when atol is given; tol is an older name of atol.
+
+    Shapes: self (*, m, n); the result (*) int64.
+
+    >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """
     _check_matrix("linalg.matrix_rank", self)
     if tol is not None:
         atol, rtol = tol, 0.0
@@ -354,11 +470,23 @@ native(
     public="linalg.lstsq",
     method=False,
     out=True,
+    formula="X = argmin |self @ X - b|, the Frobenius norm",
 )
 def linalg_lstsq(self: Any, b: Any, rcond: Any, driver: Any) -> Any:
-    """X that minimises the Frobenius norm of self @ X - b, and what the driver knows besides.
+    """Least squares: the solution of linear systems with more (or fewer) equations than unknowns.
 
-    driver is 'gelsy' (the default), 'gels' (full rank), 'gelsd' or 'gelss'; what it does not give is empty.
+    driver is 'gelsy' (the default), 'gelsd' or 'gelss', which take matrices of any rank (singular values up to rcond
+    times the greatest count as 0), or 'gels', which needs full rank. What a driver does not give among residuals, rank
+    and singular values is empty; residuals are squared, given for m > n at full rank. RuntimeError for other drivers
+    and sizes that do not fit.
+
+    Shapes: self (*, m, n), b (*, m, k) or vectors (*, m); solution (*, n, k) or (*, n), residuals (*, k) or empty,
+    rank (*) or empty, singular_values (*, min(m, n)) or empty.
+
+    >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])  # a line: 1.5 + 2 t for t = 0, 1, 2
+    >>> torch.linalg.lstsq(A, torch.tensor([[1.5], [3.5], [5.5]])).solution
+    tensor([[1.5000],
+            [2.0000]])
     """
     _check_matrix("linalg.lstsq", self)
     if b.dim() < 1 or not 0 <= self.dim() - b.dim() <= 1:
@@ -425,11 +553,21 @@ def _svd_lowrank(A: Any, q: int, niter: int, M: Any) -> Any:
     "svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)",
     method=False,
     random=True,
+    formula="U @ diag(S) @ V.mH = nearly A, or A - M",
 )
 def svd_lowrank(A: Any, q: Any, niter: Any, M: Any) -> Any:
-    """U, S and V of an approximation of rank q of A (- M), from random projections.
+    """An approximation of low rank q of a matrix by random projections: the greatest singular values and their
+    vectors.
 
-    N. Halko, P. Martinsson and J. Tropp, "Finding structure with randomness" (2011), algorithm 5.1.
+    niter iterations sharpen it where singular values fall slowly. Random numbers are drawn. N. Halko, P. Martinsson
+    and J. Tropp, "Finding structure with randomness" (2011), algorithm 5.1.
+
+    Shapes: A (*, m, n), M broadcasts to it; U (*, m, q), S (*, q), V (*, n, q).
+
+    >>> A = torch.arange(6.0).reshape(6, 1) @ torch.ones(1, 4)  # of rank 1
+    >>> U, S, V = torch.svd_lowrank(A, q=1)
+    >>> U.shape, S, V.shape
+    (rushlight.Size([6, 1]), tensor([14.8324]), rushlight.Size([4, 1]))
     """
     return _svd_lowrank(A, 6 if q is None else q, 2 if niter is None else niter, M)
 
@@ -438,9 +576,22 @@ def svd_lowrank(A: Any, q: Any, niter: Any, M: Any) -> Any:
     "pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)",
     method=False,
     random=True,
+    formula="U @ diag(S) @ V.mH = nearly A - mean of its rows",
 )
 def pca_lowrank(A: Any, q: Any, center: bool, niter: int) -> Any:
-    """U, S and V of an approximation of rank q (at most 6 unless given) of A, whose columns are centred first."""
+    """The principal components of the rows of A: an approximation of low rank, whose columns V are the directions.
+
+    q is min(6, m, n) unless given; without center the mean stays. Random numbers are drawn, as by svd_lowrank.
+    ValueError for a q outside 0 to min(m, n).
+
+    Shapes: A (*, m, n); U (*, m, q), S (*, q), V (*, n, q).
+
+    >>> points = torch.tensor([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
+    >>> U, S, V = torch.pca_lowrank(points, q=1)
+    >>> S, V.abs()
+    (tensor([7.0711]), tensor([[0.6000],
+            [0.8000]]))
+    """
     m, n = A.shape[-2], A.shape[-1]
     if q is None:
         q = min(6, m, n)
