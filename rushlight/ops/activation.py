@@ -13,10 +13,15 @@ from .elementwise import _conj, _function
 _function(
     "relu",
     lambda grad, result: rl.where(result <= 0, 0, grad),
-    "max(0, self).",
+    """The rectified linear unit: positive numbers stay, others become 0 (NaN stays NaN). At 0 the derivative
+    is 0.
+
+    >>> torch.relu(torch.tensor([-2.0, 0.0, 3.0]))
+    tensor([0., 0., 3.])""",
     types="int float",
     compute="promote",
     elsewhere="nn.functional.relu_",
+    formula="out = max(0, self)",
 )
 elementwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
@@ -27,7 +32,11 @@ elementwise(
     method=False,
     derivative={"self": lambda grad, self, threshold: rl.where(self <= threshold, 0, grad)},
     public="threshold nn.functional.threshold_",
-    doc="self where it is above the threshold, value elsewhere.",
+    formula="out = self if self > threshold else value",
+    doc="""Numbers above the threshold stay, others become value.
+
+    >>> torch.threshold(torch.tensor([0.5, 1.0, 2.0]), 1.0, -7.0)
+    tensor([-7., -7.,  2.])""",
 )
 elementwise(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
@@ -40,7 +49,11 @@ elementwise(
         "self": lambda grad, self, min_val, max_val: rl.where(rl.logical_or(self <= min_val, self >= max_val), 0, grad)
     },
     public="hardtanh nn.functional.hardtanh_",
-    doc="self limited to [min_val, max_val].",
+    formula="out = min(max(self, min_val), max_val)",
+    doc="""self limited to [min_val, max_val]. At the limits the derivative is 0.
+
+    >>> torch.nn.functional.hardtanh(torch.tensor([-3.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])""",
 )
 elementwise(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
@@ -50,7 +63,11 @@ elementwise(
     method=False,
     derivative={"self": lambda grad, self, negative_slope: rl.where(self > 0, grad, grad * negative_slope)},
     public="leaky_relu nn.functional.leaky_relu_",
-    doc="self where it is positive, self * negative_slope elsewhere.",
+    formula="out = self if self > 0 else negative_slope * self",
+    doc="""relu with a slope below 0 as well, so that negative inputs get a gradient (Maas, Hannun and Ng, 2013).
+
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-2.0, 3.0]), 0.1)
+    tensor([-0.2000,  3.0000])""",
 )
 elementwise(
     "_prelu(Tensor self, Tensor weight) -> Tensor",
@@ -64,9 +81,23 @@ elementwise(
 )
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor", public="prelu nn.functional.prelu")
+@composite(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    public="prelu nn.functional.prelu",
+    formula="out = self if self > 0 else weight * self",
+)
 def _prelu_body(self: Any, weight: Any) -> Any:
-    """self where it is positive, self * weight elsewhere; one weight, or one for each channel (dimension 1)."""
+    """relu with a learnt slope below 0 (He et al., 2015).
+
+    RuntimeError when weight has more than one dimension, or another number of elements than 1 and the channels.
+
+    Shapes: self (N, C, ...), weight () or (1) for one slope, (C) for one per channel; the result has the shape of
+    self.
+
+    >>> x = torch.tensor([[-1.0, -1.0, 2.0]])
+    >>> torch.prelu(x, torch.tensor([0.5, 0.25, 0.0]))
+    tensor([[-0.5000, -0.2500,  2.0000]])
+    """
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: expected `weight` to be a scalar or 1-dimensional, got {weight.ndim} dimensions")
     if weight.numel() != 1:
@@ -97,7 +128,11 @@ elementwise(
     },
     options={"fuse": False},
     public="elu nn.functional.elu_",
-    doc="scale * self where it is positive, scale * alpha * (exp(input_scale * self) - 1) elsewhere.",
+    formula="out = scale * self if self > 0 else scale * alpha * (exp(input_scale * self) - 1)",
+    doc="""The exponential linear unit (Clevert, Unterthiner and Hochreiter, 2016).
+
+    >>> torch.nn.functional.elu(torch.tensor([-100.0, 0.0, 2.0]), alpha=0.5)
+    tensor([-0.5000,  0.0000,  2.0000])""",
 )
 elementwise(
     "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
@@ -106,19 +141,30 @@ elementwise(
     inplace=True,
     derivative={"self": lambda grad, self, alpha: rl.where(self > 0, grad, grad * (self / alpha).exp())},
     public="celu nn.functional.celu_",
-    doc="self where it is positive, alpha * (exp(self / alpha) - 1) elsewhere.",
+    formula="out = self if self > 0 else alpha * (exp(self / alpha) - 1)",
+    doc="""An exponential linear unit whose derivative is continuous for every alpha (Barron, 2017).
+
+    RuntimeError when alpha is 0.
+
+    >>> torch.celu(torch.tensor([-100.0, 0.0, 2.0]), alpha=0.5)
+    tensor([-0.5000,  0.0000,  2.0000])""",
     options={"checked": True},
 )
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 _function(
     "selu",
     lambda grad, self: rl.where(self > 0, grad * _SELU_SCALE, grad * (self.exp() * (_SELU_ALPHA * _SELU_SCALE))),
-    "The self-normalising ELU.",
+    """The scaled exponential linear unit: through layers of it, activations tend to mean 0 and variance 1
+    (Klambauer et al., 2017).
+
+    >>> torch.selu(torch.tensor([-100.0, 0.0, 1.0]))
+    tensor([-1.7581,  0.0000,  1.0507])""",
     expression=lambda self: where(self > 0, self * _SELU_SCALE, expm1(self) * (_SELU_ALPHA * _SELU_SCALE)),
     types="float",
     compute="promote",
     elsewhere="nn.functional.selu_",
     method=False,
+    formula="out = scale * (self if self > 0 else alpha * (exp(self) - 1)), alpha = 1.6733, scale = 1.0507",
 )
 elementwise(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
@@ -131,26 +177,39 @@ elementwise(
         )
     },
     public="softplus nn.functional.softplus",
-    doc="log(1 + exp(beta * self)) / beta, and self where beta * self > threshold.",
+    formula="out = log(1 + exp(beta * self)) / beta",
+    doc="""A smooth relu; the larger beta, the closer. Where beta * self > threshold it is self, which it equals to
+    rounding.
+
+    >>> torch.nn.functional.softplus(torch.tensor([-100.0, 0.0, 100.0]))
+    tensor([3.7835e-44, 6.9315e-01, 1.0000e+02])""",
 )
 _function(
     "log_sigmoid",
     lambda grad, self: grad * (-self).sigmoid(),
-    "log(sigmoid(self)).",
+    """The logarithm of the logistic function, which does not overflow.
+
+    >>> torch.nn.functional.logsigmoid(torch.tensor([-200.0, 0.0, 200.0]))
+    tensor([-200.0000,   -0.6931,    0.0000])""",
     expression=lambda self: minimum(self, 0) - log1p(exp(-abs(self))),
     types="float",
     compute="promote",
     inplace=False,
     elsewhere="nn.functional.logsigmoid",
     method=False,
+    formula="out = log(1 / (1 + exp(-self)))",
 )
 _function(
     "silu",
     lambda grad, self: grad * _conj(self.sigmoid() * (1 + self * (1 - self.sigmoid()))),
-    "self * sigmoid(self).",
+    """The sigmoid linear unit, also called swish (Elfwing, Uchibe and Doya, 2017).
+
+    >>> torch.nn.functional.silu(torch.tensor([-20.0, 0.0, 1.0, 20.0]))
+    tensor([-4.1223e-08,  0.0000e+00,  7.3106e-01,  2.0000e+01])""",
     expression=lambda self: self * sigmoid(self),
     compute="promote",
     method=False,
+    formula="out = self * sigmoid(self)",
 )
 
 
@@ -166,30 +225,42 @@ def _mish_slope(x: Any) -> Any:
 _function(
     "mish",
     lambda grad, self: grad * _mish_slope(self),
-    "self * tanh(softplus(self)).",
+    """A smooth activation that is not monotone below 0 (Misra, 2019).
+
+    >>> torch.nn.functional.mish(torch.tensor([-20.0, 0.0, 1.0, 20.0]))
+    tensor([-4.1223e-08,  0.0000e+00,  8.6510e-01,  2.0000e+01])""",
     expression=lambda self: self * tanh(_softplus(self)),
     types="float",
     compute="promote",
     method=False,
     options={"fuse": False},
+    formula="out = self * tanh(log(1 + exp(self)))",
 )
 _function(
     "hardswish",
     lambda grad, self: rl.where(self <= -3, 0, rl.where(self < 3, grad * (self / 3 + 0.5), grad)),
-    "self * relu6(self + 3) / 6.",
+    """silu with straight pieces in place of the sigmoid (Howard et al., 2019).
+
+    >>> torch.nn.functional.hardswish(torch.tensor([-3.0, 0.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.0000, 0.6667, 4.0000])""",
     expression=lambda self: self * minimum(maximum(self + 3, 0), 6) / 6,
     types="float",
     compute="promote",
     method=False,
+    formula="out = self * min(max(self + 3, 0), 6) / 6",
 )
 _function(
     "hardsigmoid",
     lambda grad, self: rl.where(rl.logical_and(self > -3, self < 3), grad * (1 / 6), 0),
-    "relu6(self + 3) / 6.",
+    """The sigmoid replaced by a straight line from 0 at -3 to 1 at 3.
+
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-3.0, 0.0, 1.5, 4.0]))
+    tensor([0.0000, 0.5000, 0.7500, 1.0000])""",
     expression=lambda self: minimum(maximum(self + 3, 0), 6) / 6,
     types="float",
     compute="promote",
     method=False,
+    formula="out = min(max(self + 3, 0), 6) / 6",
 )
 elementwise(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
@@ -197,7 +268,11 @@ elementwise(
     types="float",
     derivative={"self": lambda grad, self, lambd: rl.where(rl.logical_and(self >= -lambd, self <= lambd), 0, grad)},
     public="hardshrink nn.functional.hardshrink",
-    doc="self where |self| > lambd, 0 elsewhere.",
+    formula="out = self if |self| > lambd else 0",
+    doc="""Numbers of an absolute value up to lambd become 0, others stay.
+
+    >>> torch.nn.functional.hardshrink(torch.tensor([-1.0, 0.5, 0.6]))
+    tensor([-1.0000,  0.0000,  0.6000])""",
 )
 elementwise(
     "_softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
@@ -215,9 +290,18 @@ elementwise(
     public="softshrink nn.functional.softshrink",
     method=False,
     out=True,
+    formula="out = sign(self) * max(|self| - lambd, 0)",
 )
 def _softshrink_body(self: Any, lambd: float = 0.5) -> Any:
-    """self moved by lambd towards 0, and 0 where |self| <= lambd; RuntimeError for a negative lambd."""
+    """Numbers moved by lambd towards 0, and 0 within it: the proximal map of lambd * |x|.
+
+    RuntimeError for a negative lambd.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.nn.functional.softshrink(torch.tensor([-2.0, 0.5, 1.0]))
+    tensor([-1.5000,  0.0000,  0.5000])
+    """
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd; expected a number of at least 0, got {lambd}")
     return rl._softshrink(self, lambd)
@@ -255,7 +339,14 @@ native(
     options={"composite": True},
     method=False,
     inplace=True,
-    doc='self times the normal distribution function of self; approximate="tanh" is faster and a little different.',
+    formula="out = self * (1 + erf(self / sqrt(2))) / 2",
+    doc="""The Gaussian error linear unit: self times the probability that a standard normal number is below it
+    (Hendrycks and Gimpel, 2016). approximate="tanh" takes a formula with tanh that differs by at most 0.0005.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])""",
 )
 
 fuse_derivatives(TABLE)
