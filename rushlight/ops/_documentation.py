@@ -23,7 +23,7 @@ FORMULAS = frozenset(
 """Modules whose operations all compute numbers: there a formula is demanded, as of every elementwise record."""
 
 UNFINISHED = frozenset(
-    "elementwise special special_functions signal calculus norms embedding random arrange copies counting "
+    "elementwise special special_functions calculus embedding random arrange copies counting "
     "statistics masked parts autograd_ops tensor functions older".split()
 )
 """Modules whose documentation is still being written."""

@@ -248,8 +248,8 @@ native(
     doc="""The LU factorisation with both factors in one matrix, as systems are solved with it, and where it fails.
 
     LU has U in its upper triangle and L, whose diagonal is ones, below. Step i exchanged row i and row pivots[i],
-    counted from 1; RuntimeError without pivot, which is not for CPUs. info is 0, or the position (from 1) of the first zero on
-    the diagonal of U; with check_errors linalg.LinAlgError is raised instead.
+    counted from 1; RuntimeError without pivot, which is not for CPUs. info is 0, or the position (from 1) of the first
+    zero on the diagonal of U; with check_errors linalg.LinAlgError is raised instead.
 
     Shapes: A (*, m, n); LU (*, m, n), pivots (*, min(m, n)) int32, info (*) int32.
 

@@ -33,17 +33,19 @@ def _norm_input(name: str, x: Any, dtype: Any) -> Any:
     public="linalg.vector_norm",
     method=False,
     out=True,
+    formula="out = (sum_i |x_i|^ord)^(1/ord)",
 )
 def linalg_vector_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """(sum of |x|^ord)^(1/ord) over dimensions (all by default); the largest and least |x| for inf and -inf.
+    """The norm of vectors: over all elements, or over dimensions.
 
-    Shapes: any -> without ``dim``, or with sizes of 1 there. The result is real.
+    ord may be any number: inf and -inf give the greatest and the least |x_i|, 0 the number of elements other than 0.
+    dtype converts before. RuntimeError for integers. Where the norm is 0 the derivative is 0.
 
-    Example::
+    Shapes: x (*); the result, which is real, is without dim (by default all), or has size 1 there with keepdim.
 
-        >>> import rushlight
-        >>> rushlight.linalg.vector_norm(rushlight.tensor([3.0, 4.0])).item()
-        5.0
+    >>> x = torch.tensor([3.0, -4.0])
+    >>> torch.linalg.vector_norm(x), torch.linalg.vector_norm(x, 1), torch.linalg.vector_norm(x, float("inf"))
+    (tensor(5.), tensor(7.), tensor(4.))
     """
     x = _norm_input("linalg.vector_norm", x, dtype)
     if isinstance(ord, complex):
@@ -57,9 +59,21 @@ def linalg_vector_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) ->
     public="linalg.matrix_norm",
     method=False,
     out=True,
+    formula="'fro': out = sqrt(sum_ij |a_ij|^2), 'nuc': sum S, 2: S_1, 1: max_j sum_i |a_ij|, inf: max_i sum_j |a_ij|",
 )
 def linalg_matrix_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """A norm of matrices in two dimensions: 'fro', 'nuc', inf, -inf, 1, -1 (sums of rows or columns), 2 or -2."""
+    """A norm of matrices: of Frobenius, nuclear, spectral, or the greatest sum of a column or a row.
+
+    ord is 'fro' (the default), 'nuc', 2, 1, inf, or -2, -1, -inf, which take the least instead of the greatest; S are
+    the singular values. RuntimeError for another ord, for integers, and for fewer than two dimensions.
+
+    Shapes: self (*, m, n), or matrices in two other dimensions dim; the result, real, is without them, or has sizes 1
+    there with keepdim.
+
+    >>> A = torch.tensor([[1.0, 2.0], [4.0, -2.0]])
+    >>> torch.linalg.matrix_norm(A), torch.linalg.matrix_norm(A, 1), torch.linalg.matrix_norm(A, float("inf"))
+    (tensor(5.), tensor(5.), tensor(6.))
+    """
     name = "linalg.matrix_norm"
     if self.dim() < 2:
         raise RuntimeError(f"{name}: A; expected at least 2 dimensions, got shape {list(self.shape)}")
@@ -113,9 +127,20 @@ def _wrapped(name: str, dim: int, ndim: int) -> int:
     public="linalg.norm",
     method=False,
     out=True,
+    formula="vectors: out = (sum_i |x_i|^ord)^(1/ord); matrices: as linalg.matrix_norm",
 )
 def linalg_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """A vector norm or, over two dimensions with an order, a matrix norm; of all elements without both."""
+    """A norm of vectors or of matrices, as the number of dimensions says.
+
+    Without ord it is the Euclidean norm of all elements, or over dim. With ord it is a vector norm over one dimension,
+    and a matrix norm over two. RuntimeError for ord without dim and other than 1 or 2 dimensions.
+
+    Shapes: self (*); the result, real, is without dim, or has size 1 there with keepdim.
+
+    >>> A = torch.tensor([[3.0, 0.0], [0.0, -4.0]])
+    >>> torch.linalg.norm(A), torch.linalg.norm(A, 1), torch.linalg.norm(A, 1, dim=1)
+    (tensor(5.), tensor(4.), tensor([3., 4.]))
+    """
     if dim is not None and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: dim; expected 1 or 2 dimensions, got {tuple(dim)}")
     if ord is None:
@@ -132,10 +157,21 @@ def linalg_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any
 
 
 @composite(
-    "norm(Tensor self, Any? p='fro', int[1]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", out=True
+    "norm(Tensor self, Any? p='fro', int[1]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor",
+    out=True,
+    formula="out = (sum_i |x_i|^p)^(1/p)",
 )
 def norm(self: Any, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """A vector norm over dimensions, or the nuclear norm for 'nuc'; linalg.vector_norm and matrix_norm are newer."""
+    """The norm of all elements or over dimensions; linalg.vector_norm and linalg.matrix_norm are the newer names.
+
+    p='fro', the default, is 2; 'nuc' is the sum of the singular values of matrices in two dimensions. RuntimeError for
+    integers.
+
+    Shapes: self (*); the result, real, is without dim, or has size 1 there with keepdim.
+
+    >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 5.0]]), dim=1)
+    tensor([5., 5.])
+    """
     if p == "nuc":
         return linalg_matrix_norm(self, "nuc", tuple(range(self.dim())) if dim is None else dim, keepdim, dtype)
     if isinstance(p, str) and p != "fro":
@@ -143,27 +179,74 @@ def norm(self: Any, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return linalg_vector_norm(self, 2 if p is None or p == "fro" else p, dim, keepdim, dtype)
 
 
-@composite("nuclear_norm(Tensor self, int[2]? dim=None, bool keepdim=False) -> Tensor", method=False, out=True)
+@composite(
+    "nuclear_norm(Tensor self, int[2]? dim=None, bool keepdim=False) -> Tensor",
+    method=False,
+    out=True,
+    formula="out = sum_i S_i, S the singular values",
+)
 def nuclear_norm(self: Any, dim: Any, keepdim: bool) -> Any:
-    """The sum of singular values."""
+    """The sum of the singular values of matrices; linalg.matrix_norm with 'nuc' is the newer name.
+
+    Shapes: self (m, n), or matrices in two dimensions dim; the result is without them, or has sizes 1 there with
+    keepdim.
+
+    >>> torch.nuclear_norm(torch.tensor([[0.0, 2.5], [-0.5, 0.0]]))
+    tensor(3.)
+    """
     return norm(self, "nuc", dim, keepdim, None)
 
 
-@composite("frobenius_norm(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", method=False, out=True)
+@composite(
+    "frobenius_norm(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
+    method=False,
+    out=True,
+    formula="out = sqrt(sum_i |x_i|^2)",
+)
 def frobenius_norm(self: Any, dim: Any, keepdim: bool) -> Any:
-    """The root of the sum of squares."""
+    """The root of the sum of squares over dimensions; linalg.vector_norm is the newer name.
+
+    Shapes: self (*); the result, real, is without dim, or has size 1 there with keepdim.
+
+    >>> torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 5.0]]), dim=1)
+    tensor([5., 5.])
+    """
     return linalg_vector_norm(self, 2, dim, keepdim, None)
 
 
-@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out=True)
+@composite(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    out=True,
+    formula="out = (sum_i |self_i - other_i|^p)^(1/p)",
+)
 def dist(self: Any, other: Any, p: Any) -> Any:
-    """The norm of a difference."""
+    """The norm of the difference of two tensors, over all elements.
+
+    Shapes: self and other broadcast; the result ().
+
+    >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
+    tensor(5.)
+    """
     return linalg_vector_norm(self - other, p, None, False, None)
 
 
-@composite("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, out=True)
+@composite(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    inplace=True,
+    out=True,
+    formula="out[i] = self[i] min(1, maxnorm / |self[i]|_p)   (for dim 0)",
+)
 def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
-    """Slices along a dimension, those whose norm is above maxnorm scaled down to it."""
+    """Slices along a dimension, those whose p-norm is above maxnorm scaled down to it.
+
+    RuntimeError for a p that is not above 0, a negative maxnorm, and fewer than two dimensions.
+
+    Shapes: self (*) of at least two dimensions; the result has the same.
+
+    >>> torch.renorm(torch.tensor([[0.5, 0.0], [6.0, 8.0]]), p=2, dim=0, maxnorm=5.0)
+    tensor([[0.5000, 0.0000],
+            [3.0000, 4.0000]])
+    """
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError(f"renorm: p; expected a positive number, got {p}")
     if isinstance(maxnorm, complex) or maxnorm < 0:
@@ -177,9 +260,25 @@ def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     return self * factor.to(self.dtype)
 
 
-@composite("linalg_cond(Tensor self, Any? p=None) -> Tensor", public="linalg.cond", method=False, out=True)
+@composite(
+    "linalg_cond(Tensor self, Any? p=None) -> Tensor",
+    public="linalg.cond",
+    method=False,
+    out=True,
+    formula="out = |self| |self^-1|; for 2 it is S_1 / S_n",
+)
 def linalg_cond(self: Any, p: Any) -> Any:
-    """The condition number in a matrix norm: None or 2, -2, 'fro', 'nuc', inf, -inf, 1 or -1."""
+    """The condition number of matrices: how much relative errors of a system may grow.
+
+    p names the matrix norm: None or 2, -2 (S_n / S_1), 'fro', 'nuc', inf, -inf, 1 or -1. Infinite for singular
+    matrices, or very large by rounding. RuntimeError for another p, and for matrices that are not square unless p is 2
+    or -2.
+
+    Shapes: self (*, m, n); the result (*), real.
+
+    >>> torch.linalg.cond(torch.tensor([[4.0, 0.0], [0.0, 0.5]]))
+    tensor(8.)
+    """
     _check_matrix("linalg.cond", self)
     if p is None or p in (2, -2):
         s = linalg_svdvals(self, None)
@@ -207,9 +306,19 @@ def linalg_cond(self: Any, p: Any) -> Any:
     "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-6, bool keepdim=False) -> Tensor",
     public="pairwise_distance nn.functional.pairwise_distance",
     method=False,
+    formula="out = (sum_i |x1_i - x2_i + eps|^p)^(1/p)",
 )
 def pairwise_distance(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
-    """The norm of x1 - x2 + eps over the last dimension."""
+    """The p-norm of the difference of vectors, over the last dimension.
+
+    eps keeps the derivative away from 0, where it is not defined.
+
+    Shapes: x1 (*, D), x2 (*, D) broadcast; the result (*), or (*, 1) with keepdim.
+
+    >>> x1, x2 = torch.tensor([[0.0, 0.0], [1.0, 1.0]]), torch.tensor([[3.0, 4.0], [1.0, 1.0]])
+    >>> torch.pairwise_distance(x1, x2, eps=0.0)
+    tensor([5., 0.])
+    """
     return linalg_vector_norm(x1 - x2 + eps, p, (-1,), keepdim, None)
 
 
@@ -270,11 +379,22 @@ _CDIST_MODES = (
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
     method=False,
+    formula="out_ij = (sum_k |x1_ik - x2_jk|^p)^(1/p)",
 )
 def cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
-    """The p-norm distance of every row of x1 to every row of x2, batchwise.
+    """The p-norm distance of every row of x1 to every row of x2.
 
-    For p = 2 a matrix product is used when there are more than 25 rows, unless compute_mode forbids it.
+    For p = 2 a matrix product is used when there are more than 25 rows, unless compute_mode forbids it: faster, but
+    less exact for rows close together. RuntimeError for a negative p, sizes or dtypes that differ; ValueError for
+    another compute_mode.
+
+    Shapes: x1 (*, n, D), x2 (*, m, D), batch dimensions broadcast; the result (*, n, m).
+
+    >>> x1, x2 = torch.tensor([[0.0, 0.0], [3.0, 0.0]]), torch.tensor([[3.0, 4.0]])
+    >>> torch.cdist(x1, x2), torch.cdist(x1, x2, p=1)
+    (tensor([[5.],
+            [4.]]), tensor([[7.],
+            [4.]]))
     """
     if compute_mode not in _CDIST_MODES:
         raise ValueError(f"cdist: compute_mode; expected one of {', '.join(_CDIST_MODES)}, got {compute_mode!r}")
@@ -296,9 +416,22 @@ def cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
     return rl._cdist(x1, x2, p, product)
 
 
-@composite("pdist(Tensor self, float p=2.0) -> Tensor", public="pdist nn.functional.pdist", method=False)
+@composite(
+    "pdist(Tensor self, float p=2.0) -> Tensor",
+    public="pdist nn.functional.pdist",
+    method=False,
+    formula="out = (sum_k |x_ik - x_jk|^p)^(1/p), for all i < j",
+)
 def pdist(self: Any, p: float) -> Any:
-    """The distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
+    """The distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    RuntimeError for a negative p and for other than two dimensions.
+
+    Shapes: self (n, D); the result (n (n - 1) / 2).
+
+    >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]]))
+    tensor([3., 5., 4.])
+    """
     if self.dim() != 2:
         raise RuntimeError(f"pdist: input; expected 2 dimensions, got shape {list(self.shape)}")
     if not self.is_floating_point():
@@ -332,10 +465,23 @@ native(
 
 
 @composite(
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True, out=True
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
+    out=True,
+    formula="out_ij = beta * self_ij + alpha * vec1_i vec2_j",
 )
 def addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * outer(vec1, vec2); self is not read when beta is 0."""
+    """The outer product of two vectors added to a matrix.
+
+    With beta = 0 self is not read, so that NaN in it does not count. RuntimeError for vec1 or vec2 that is no vector,
+    and for a float beta or alpha of integers.
+
+    Shapes: vec1 (n), vec2 (m), self broadcasts to (n, m), the shape of the result.
+
+    >>> torch.addr(torch.tensor([[100], [200]]), torch.tensor([1, 2]), torch.tensor([10, 20]))
+    tensor([[110, 120],
+            [220, 240]])
+    """
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError(f"addr: expected 1-D vec1 and vec2, got shapes {list(vec1.shape)} and {list(vec2.shape)}")
     shape = (vec1.shape[0], vec2.shape[0])
@@ -361,9 +507,19 @@ def addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
     out=True,
+    formula="out = beta * self + alpha * sum_b batch1_b @ batch2_b",
 )
 def addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * the sum of the products of a batch of matrices, as one product of wide matrices."""
+    """The sum of the products of a batch of matrices added to a matrix, as one product of wide matrices.
+
+    With beta = 0 self is not read, so that NaN in it does not count. RuntimeError for sizes that do not fit.
+
+    Shapes: batch1 (B, n, k), batch2 (B, k, m), self broadcasts to (n, m), the shape of the result.
+
+    >>> a = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> torch.addbmm(torch.tensor([[100.0]]), a, a.transpose(1, 2))
+    tensor([[130.]])
+    """
     if batch1.dim() != 3 or batch2.dim() != 3:
         raise RuntimeError(
             f"addbmm: expected 3-D batch1 and batch2, got shapes {list(batch1.shape)} and {list(batch2.shape)}"
@@ -382,9 +538,20 @@ def addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     return rl.addmm(self, left, batch2.reshape(count * inner, batch2.shape[2]), beta=beta, alpha=alpha)
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", out=True)
+@composite(
+    "kron(Tensor self, Tensor other) -> Tensor",
+    out=True,
+    formula="out[i p + k, j q + l] = self[i, j] other[k, l], other of sizes p, q",
+)
 def kron(self: Any, other: Any) -> Any:
-    """The Kronecker product: each element of self times the whole of other."""
+    """The Kronecker product: each element of self times the whole of other.
+
+    Shapes: self and other, the shorter with ones put in front; each size of the result is the product of theirs.
+
+    >>> torch.kron(torch.tensor([[1, 10]]), torch.tensor([[1, 2], [3, 4]]))
+    tensor([[ 1,  2, 10, 20],
+            [ 3,  4, 30, 40]])
+    """
     n = max(self.dim(), other.dim())
     a, b = (1,) * (n - self.dim()) + tuple(self.shape), (1,) * (n - other.dim()) + tuple(other.shape)
     left = self.reshape([s for size in a for s in (size, 1)])
@@ -393,10 +560,23 @@ def kron(self: Any, other: Any) -> Any:
 
 
 @composite(
-    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", public="linalg.cross", method=False, out=True
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    public="linalg.cross",
+    method=False,
+    out=True,
+    formula="out = (a_2 b_3 - a_3 b_2, a_3 b_1 - a_1 b_3, a_1 b_2 - a_2 b_1)",
 )
 def linalg_cross(self: Any, other: Any, dim: int) -> Any:
-    """The cross product of vectors of 3 elements along a dimension; the others broadcast."""
+    """The cross product of vectors of 3 elements.
+
+    RuntimeError unless dim has size 3 in both.
+
+    Shapes: self and other of as many dimensions, with size 3 in dim, the others broadcast; the result has the common
+    shape.
+
+    >>> torch.linalg.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]))
+    tensor([0, 0, 1])
+    """
     if self.dim() != other.dim():
         raise RuntimeError(
             "linalg.cross: inputs must have the same number of dimensions; got shapes "
@@ -411,9 +591,23 @@ def linalg_cross(self: Any, other: Any, dim: int) -> Any:
     return a.narrow(d, 1, 3) * b.narrow(d, 2, 3) - a.narrow(d, 2, 3) * b.narrow(d, 1, 3)
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", out=True)
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    out=True,
+    formula="out = (a_2 b_3 - a_3 b_2, a_3 b_1 - a_1 b_3, a_1 b_2 - a_2 b_1)",
+)
 def cross(self: Any, other: Any, dim: Any) -> Any:
-    """The cross product along a dimension, the first of size 3 unless given."""
+    """The cross product of vectors of 3 elements; linalg.cross, but along the first dimension of size 3 without
+    dim.
+
+    RuntimeError where there is none.
+
+    Shapes: self and other of as many dimensions, with size 3 in dim, the others broadcast; the result has the common
+    shape.
+
+    >>> torch.cross(torch.tensor([1, 2, 3]), torch.tensor([3, 2, 1]), dim=0)
+    tensor([-4,  8, -4])
+    """
     if dim is None:
         dim = next((d for d, size in enumerate(self.shape) if size == 3), None)
         if dim is None:
@@ -421,9 +615,23 @@ def cross(self: Any, other: Any, dim: Any) -> Any:
     return linalg_cross(self, other, dim)
 
 
-@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", public="linalg.vecdot", method=False, out=True)
+@composite(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    public="linalg.vecdot",
+    method=False,
+    out=True,
+    formula="out = sum_i conj(x_i) y_i",
+)
 def linalg_vecdot(x: Any, y: Any, dim: int) -> Any:
-    """The inner products along a dimension, with x conjugated."""
+    """The inner products of vectors along a dimension, with x conjugated.
+
+    RuntimeError for integers and for dtypes that differ.
+
+    Shapes: x and y broadcast; the result is without dim.
+
+    >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([10.0, 100.0]))
+    tensor([210., 430.])
+    """
     _refuse_low("linalg.vecdot", "x", x)
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: expected x and y of one dtype, got {x.dtype} and {y.dtype}")
@@ -436,9 +644,16 @@ def linalg_vecdot(x: Any, y: Any, dim: int) -> Any:
     "linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     public="linalg.diagonal",
     method=False,
+    formula="out_i = A[i, i + offset]",
 )
 def linalg_diagonal(A: Any, offset: int, dim1: int, dim2: int) -> Any:
-    """The diagonal of the last two dimensions, a view."""
+    """The diagonal of the last two dimensions (unless dim1 and dim2 name others), put last; a view.
+
+    Shapes: A (*, m, n); the result (*, k), k the length of the diagonal.
+
+    >>> torch.linalg.diagonal(torch.tensor([[1, 2, 3], [4, 5, 6]]), offset=1)
+    tensor([2, 6])
+    """
     return rl.diagonal(A, offset, dim1, dim2)
 
 
@@ -460,16 +675,44 @@ def _power(A: Any, n: int, name: str) -> Any:
     return result
 
 
-@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", public="linalg.matrix_power", method=False, out=True)
+@composite(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor",
+    public="linalg.matrix_power",
+    method=False,
+    out=True,
+    formula="out = self @ self @ ... @ self, n times",
+)
 def linalg_matrix_power(self: Any, n: int) -> Any:
-    """The n-th power of square matrices, by repeated squaring; negative powers are those of the inverse."""
+    """The n-th power of square matrices, by repeated squaring.
+
+    Negative powers are those of the inverse, the power 0 is the identity. RuntimeError for matrices that are not
+    square, linalg.LinAlgError for a negative power of a singular one.
+
+    Shapes: self (*, m, m); the result has the same.
+
+    >>> fibonacci = torch.tensor([[1, 1], [1, 0]])
+    >>> torch.linalg.matrix_power(fibonacci, 10)
+    tensor([[89, 55],
+            [55, 34]])
+    """
     result = _power(self, n, "linalg.matrix_power")
     return result.clone() if result is self else result
 
 
-@composite("matrix_power(Tensor self, int n) -> Tensor", out=True)
+@composite(
+    "matrix_power(Tensor self, int n) -> Tensor",
+    out=True,
+    formula="out = self @ self @ ... @ self, n times",
+)
 def matrix_power(self: Any, n: int) -> Any:
-    """linalg.matrix_power."""
+    """The n-th power of square matrices; linalg.matrix_power is the newer name.
+
+    Shapes: self (*, m, m); the result has the same.
+
+    >>> torch.matrix_power(torch.tensor([[1, 1], [0, 1]]), 5)
+    tensor([[1, 5],
+            [0, 1]])
+    """
     return linalg_matrix_power(self, n)
 
 
@@ -500,9 +743,25 @@ def _chain(tensors: list[Any]) -> Any:
     return product(0, len(tensors) - 1)
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", public="linalg.multi_dot", method=False, out=True)
+@composite(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    public="linalg.multi_dot",
+    method=False,
+    out=True,
+    formula="out = A_1 @ A_2 @ ... @ A_n",
+)
 def linalg_multi_dot(tensors: Any) -> Any:
-    """The product of several matrices in the cheapest order; the first and the last may be vectors."""
+    """The product of several matrices, in the order of least multiplications (T. Cormen et al., section 15.2).
+
+    RuntimeError for fewer than two tensors, sizes or dtypes that do not fit.
+
+    Shapes: A_1 (n, k) or (k), the middle ones matrices, A_n (l, m) or (l); the result (n, m), without n or m for a
+    vector.
+
+    >>> row, matrix = torch.tensor([1, 2]), torch.tensor([[1, 0], [1, 1]])
+    >>> torch.linalg.multi_dot([row, matrix, matrix])
+    tensor([5, 2])
+    """
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     first, last = tensors[0], tensors[-1]
@@ -532,9 +791,24 @@ def linalg_multi_dot(tensors: Any) -> Any:
     return result.squeeze(0) if first.dim() == 1 else result
 
 
-@composite("linalg_vander(Tensor x, *, int? N=None) -> Tensor", public="linalg.vander", method=False)
+@composite(
+    "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
+    public="linalg.vander",
+    method=False,
+    formula="out_ij = x_i^j, j = 0 ... N - 1",
+)
 def linalg_vander(x: Any, N: Any) -> Any:
-    """The powers 0 to N - 1 of each element along a new last dimension; N is x.shape[-1] unless given."""
+    """The matrix of Vandermonde: powers of each element, along a new last dimension.
+
+    N is the size of the last dimension of x unless given. RuntimeError for N of at most 1, and for bool.
+
+    Shapes: x (*, n); the result (*, n, N).
+
+    >>> torch.linalg.vander(torch.tensor([2, 3, 5]))
+    tensor([[ 1,  2,  4],
+            [ 1,  3,  9],
+            [ 1,  5, 25]])
+    """
     if x.dtype == rl.bool:
         raise RuntimeError("linalg.vander: x; expected numbers, got bool")
     if x.dim() == 0:
@@ -559,9 +833,24 @@ def _product(sizes: Any) -> int:
     return result
 
 
-@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", public="linalg.tensorinv", method=False, out=True)
+@composite(
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    public="linalg.tensorinv",
+    method=False,
+    out=True,
+    formula="tensordot(out, self, ind) = 1",
+)
 def linalg_tensorinv(self: Any, ind: int) -> Any:
-    """The inverse of a tensor as a map from its last dimensions to its first `ind`."""
+    """The inverse of a tensor as a map from its last dimensions to its first `ind`.
+
+    RuntimeError when both have not as many elements; linalg.LinAlgError when the map is singular.
+
+    Shapes: self (*first, *last), ind dimensions first; the result (*last, *first).
+
+    >>> A = torch.eye(6).reshape(2, 3, 6) * 2
+    >>> torch.linalg.tensorinv(A, ind=2).shape
+    rushlight.Size([6, 2, 3])
+    """
     if ind <= 0:
         raise RuntimeError(f"linalg.tensorinv: ind; expected a positive number, got {ind}")
     first, last = tuple(self.shape[:ind]), tuple(self.shape[ind:])
@@ -579,9 +868,20 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
     public="linalg.tensorsolve",
     method=False,
     out=True,
+    formula="tensordot(self, X, X.ndim) = other",
 )
 def linalg_tensorsolve(self: Any, other: Any, dims: Any) -> Any:
-    """X with tensordot(self, X, X.ndim) = other; `dims` of self are moved to its end first."""
+    """The solution X of a linear system whose unknowns and right side are tensors.
+
+    `dims` of self are moved to its end first. RuntimeError when the system is not square; linalg.LinAlgError when it
+    is singular.
+
+    Shapes: self (*other.shape, *rest), where both parts have as many elements; the result (*rest).
+
+    >>> A = torch.eye(4).reshape(2, 2, 4) * 2
+    >>> torch.linalg.tensorsolve(A, torch.tensor([[2.0, 4.0], [6.0, 8.0]]))
+    tensor([1., 2., 3., 4.])
+    """
     if dims is not None:
         moved = [_wrapped("linalg.tensorsolve", d, self.dim()) for d in dims]
         self = self.permute([d for d in range(self.dim()) if d not in moved] + moved)
@@ -667,6 +967,12 @@ native(
     public="matrix_exp linalg.matrix_exp",
     out=False,
     derivative={"self": lambda grad, self: _matrix_exp_backward(grad, self)},
-    doc="The exponential of square matrices.",
-    formula="sum_k A^k / k!",
+    doc="""The exponential of square matrices, by scaling and squaring with a Pade approximant (N. Higham, 2005).
+
+    Shapes: self (*, n, n); the result has the same.
+
+    >>> torch.matrix_exp(torch.tensor([[0.0, 1.5], [0.0, 0.0]]))
+    tensor([[1.0000, 1.5000],
+            [0.0000, 1.0000]])""",
+    formula="out = sum_k self^k / k!",
 )

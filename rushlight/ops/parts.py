@@ -9,27 +9,26 @@ from ._record import composite, native, rl
 
 @composite("real(Tensor self) -> Tensor", view="view", method=False)
 def _real(self: Any) -> Any:
-    """The real part, a view of a complex tensor; a real tensor is its own. Also the attribute ``Tensor.real``.
+    """The real part, as a view of a complex tensor; a real tensor is its own. Also the attribute ``Tensor.real``.
 
-    Example::
+    Shapes: self of any shape; the result has the same.
 
-        >>> rushlight.real(rushlight.tensor([1 + 2j]))
-        tensor([1.])
+    >>> torch.real(torch.tensor([1 + 2j]))
+    tensor([1.])
     """
     return rl.view_as_real(self).select(-1, 0) if self.is_complex() else self
 
 
 @composite("imag(Tensor self) -> Tensor", view="view", method=False)
 def _imag(self: Any) -> Any:
-    """The imaginary part, a view of a complex tensor. Also the attribute ``Tensor.imag``.
+    """The imaginary part, as a view of a complex tensor. Also the attribute ``Tensor.imag``.
 
-    Raises:
-        RuntimeError: the tensor is real.
+    RuntimeError for a real tensor.
 
-    Example::
+    Shapes: self of any shape; the result has the same.
 
-        >>> rushlight.imag(rushlight.tensor([1 + 2j]))
-        tensor([2.])
+    >>> torch.imag(torch.tensor([1 + 2j]))
+    tensor([2.])
     """
     if not self.is_complex():
         raise RuntimeError(f"imag: expected a tensor of complex dtype, got {self.dtype}")
@@ -51,13 +50,35 @@ native(
     "complex(Tensor real, Tensor imag) -> Tensor",
     options={"composite": True},
     method=False,
-    doc="real + imag i, of two float32 or two float64 tensors that broadcast; RuntimeError for other dtypes.",
+    formula="out = real + imag i",
+    doc="""A complex tensor from its parts.
+
+    RuntimeError unless both are float32, for complex64, or float64, for complex128.
+
+    Shapes: real and imag broadcast; the result has their common shape.
+
+    >>> torch.complex(torch.tensor([1.0, 2.0]), torch.tensor(3.0))
+    tensor([1.+3.j, 2.+3.j])""",
 )
 
 
-@composite("polar(Tensor abs, Tensor angle) -> Tensor", method=False, out=True)
+@composite(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    method=False,
+    out=True,
+    formula="out = abs (cos(angle) + i sin(angle))",
+)
 def _polar(abs: Any, angle: Any) -> Any:
-    """abs (cos(angle) + i sin(angle)); dtypes as for `complex`."""
+    """A complex tensor from absolute values and angles, in radians.
+
+    RuntimeError unless both are float32, for complex64, or float64, for complex128.
+
+    Shapes: abs and angle broadcast; the result has their common shape.
+
+    >>> z = torch.polar(torch.tensor([2.0, 2.0]), torch.tensor([0.5, 2.0]))
+    >>> z.abs(), z.angle()
+    (tensor([2., 2.]), tensor([0.5000, 2.0000]))
+    """
     if abs.dtype not in (rl.float32, rl.float64) or abs.dtype != angle.dtype:
         raise RuntimeError(f"polar: expected two float32 or two float64 tensors, got {abs.dtype} and {angle.dtype}")
     return rl._complex(abs * angle.cos(), abs * angle.sin())
@@ -65,27 +86,58 @@ def _polar(abs: Any, angle: Any) -> Any:
 
 @composite("isreal(Tensor self) -> Tensor")
 def _isreal(self: Any) -> Any:
-    """Whether the imaginary part is 0: true for every real number."""
+    """Whether the imaginary part is 0, element by element: true for every real number.
+
+    Shapes: self of any shape; the result, bool, has the same.
+
+    >>> torch.isreal(torch.tensor([1 + 0j, 2j]))
+    tensor([ True, False])
+    """
     return rl.imag(self) == 0 if self.is_complex() else rl.ones_like(self, dtype=rl.bool)
 
 
 @composite("resolve_conj(Tensor self) -> Tensor", view="view")
 def _resolve_conj(self: Any) -> Any:
-    """The tensor itself: conjugates are always in memory here."""
+    """The tensor itself: conjugates are always in memory here.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> x = torch.tensor([1 + 2j]).conj()
+    >>> x.resolve_conj() is x, x.is_conj()
+    (True, False)
+    """
     return self
 
 
 @composite("resolve_neg(Tensor self) -> Tensor", view="view")
 def _resolve_neg(self: Any) -> Any:
-    """The tensor itself: negatives are always in memory here."""
+    """The tensor itself: negatives are always in memory here.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> x = torch.tensor([1.0])
+    >>> x.resolve_neg() is x
+    True
+    """
     return self
 
 
-@composite("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", out=True)
+@composite(
+    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    out=True,
+    formula="self = mantissa * 2^exponent, 0.5 <= |mantissa| < 1",
+)
 def _frexp(self: Any) -> Any:
-    """mantissa in [0.5, 1) and exponent (int32) with self = mantissa * 2 ** exponent; 0, infinity and NaN stay.
+    """The binary mantissas and exponents of floating point numbers; 0, infinities and NaN stay, with exponent 0.
 
-    NotImplementedError for other than floating-point numbers.
+    NotImplementedError for other than floating point numbers.
+
+    Shapes: self of any shape; mantissa has its shape and dtype, exponent (int32) its shape.
+
+    >>> torch.frexp(torch.tensor([12.0, 0.0, -0.3]))
+    rushlight.return_types.frexp(
+    mantissa=tensor([ 0.7500,  0.0000, -0.6000]),
+    exponent=tensor([ 4,  0, -1], dtype=rushlight.int32))
     """
     if not self.is_floating_point():
         raise NotImplementedError(f'"frexp" not implemented for {self.dtype}; expected a floating-point dtype')

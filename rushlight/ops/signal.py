@@ -38,7 +38,7 @@ def _cosines(k: Any, m: int, *factors: float) -> Any:
     return total
 
 
-def _named(name: str, extra: str, formula: str, f: Any) -> None:
+def _named(name: str, extra: str, formula: str, sentence: str, example: str, f: Any) -> None:
     def body(window_length: int, periodic: bool = True, *rest: Any) -> Any:
         parameters, options = rest[: len(rest) - 5], rest[-5:]
         return _window(name, window_length, periodic, options, lambda k, m: f(k, m, *parameters))
@@ -46,28 +46,61 @@ def _named(name: str, extra: str, formula: str, f: Any) -> None:
     composite(
         f"{name}(int window_length, bool periodic=True, {extra}{_OPTIONS}) -> Tensor",
         method=False,
-        doc=f"{formula}, k = 0 ... window_length - 1, m = window_length, or that less 1 when not periodic.",
+        formula=f"out_k = {formula}, k = 0 ... window_length - 1",
+        doc=f"""{sentence}
+
+    m is window_length, so that the window continued periodically has no double point, or window_length - 1 when not
+    periodic: a symmetric window. RuntimeError for a negative length and a dtype that is not floating point.
+
+    Shapes: the result has window_length elements, of the default float dtype unless dtype is given.
+
+    {example}""",
     )(body)
 
 
-_named("hann_window", "", "0.5 - 0.5 cos(2 pi k / m)", lambda k, m: _cosines(k, m, 0.5, 0.5))
+_named(
+    "hann_window",
+    "",
+    "0.5 - 0.5 cos(2 pi k / m)",
+    "The window of Julius von Hann: one period of a cosine, raised to 0 at both ends.",
+    """>>> torch.hann_window(4), torch.hann_window(5, periodic=False)
+    (tensor([0.0000, 0.5000, 1.0000, 0.5000]), tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000]))""",
+    lambda k, m: _cosines(k, m, 0.5, 0.5),
+)
 _named(
     "hamming_window",
     "float alpha=0.54, float beta=0.46, ",
     "alpha - beta cos(2 pi k / m)",
+    "The window of Richard Hamming: a raised cosine that does not quite reach 0, for a lower first side lobe.",
+    """>>> torch.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400])""",
     lambda k, m, alpha, beta: _cosines(k, m, alpha, beta),
 )
 _named(
     "blackman_window",
     "",
     "0.42 - 0.5 cos(2 pi k / m) + 0.08 cos(4 pi k / m)",
+    "The window of Ralph Blackman: two cosines, for side lobes lower than those of hann_window.",
+    """>>> torch.blackman_window(4)[1:]
+    tensor([0.3400, 1.0000, 0.3400])""",
     lambda k, m: _cosines(k, m, 0.42, 0.5, 0.08),
 )
-_named("bartlett_window", "", "1 - |2 k / m - 1|", lambda k, m: 1 - (k * (2 / m) - 1).abs())
+_named(
+    "bartlett_window",
+    "",
+    "1 - |2 k / m - 1|",
+    "The window of Maurice Bartlett: a triangle with 0 at both ends.",
+    """>>> torch.bartlett_window(4), torch.bartlett_window(5, periodic=False)
+    (tensor([0.0000, 0.5000, 1.0000, 0.5000]), tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000]))""",
+    lambda k, m: 1 - (k * (2 / m) - 1).abs(),
+)
 _named(
     "kaiser_window",
     "float beta=12.0, ",
     "i0(beta sqrt(1 - (2 k / m - 1)^2)) / i0(beta)",
+    "The window of James Kaiser, which holds nearly all energy in the main lobe; the greater beta, the wider that is.",
+    """>>> torch.kaiser_window(4, beta=2.0)
+    tensor([0.4387, 0.8348, 1.0000, 0.8348])""",
     lambda k, m, beta: (
         ((1 - (k * (2 / m) - 1).square()).clamp(min=0).sqrt() * beta).i0() / rl.full((), beta, dtype=k.dtype).i0()
     ),
@@ -103,7 +136,8 @@ def _lengths(op: str, n_fft: int, hop: int | None, win: int | None, window: Any)
 @composite(
     "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
     "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, "
-    "bool? align_to_window=None) -> Tensor"
+    "bool? align_to_window=None) -> Tensor",
+    formula="out[f, t] = sum over k of window[k] self[t * hop_length + k] exp(-2 pi i f k / n_fft)",
 )
 def _stft(
     self: Any,
@@ -118,11 +152,22 @@ def _stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Any:
-    """Fourier transforms of frames of n_fft samples, hop_length apart, each times the window.
+    """The short-time Fourier transform: transforms of frames of n_fft samples, hop_length apart, each times the
+    window.
 
-    Shapes: (time) or (batch, time) -> (batch, frequencies, frames), complex; with ``return_complex=False`` real with a
-    last dimension of 2. ``center`` pads the signal by n_fft / 2 at both ends, so that frame t is centred at
-    t * hop_length. RuntimeError for sizes that do not fit.
+    hop_length is n_fft // 4 and win_length n_fft by default; a shorter window is centred in the frame, and without one
+    it is ones. center pads the signal by n_fft // 2 at both ends in the way of pad_mode, so that frame t is centred at
+    t * hop_length. normalized divides by sqrt(n_fft). onesided (the default for real signals) leaves the negative
+    frequencies out. RuntimeError for sizes that do not fit, and for real signals without return_complex.
+
+    Shapes: self (time) or (batch, time), window (win_length); the result (frequencies, frames) or (batch, frequencies,
+    frames), complex, or with return_complex=False real with a last dimension of 2.
+
+    >>> x = torch.tensor([1.0, 0.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0])  # a quarter of the sampling frequency
+    >>> torch.stft(x, 4, hop_length=2, center=False, return_complex=True).abs()
+    tensor([[0., 0., 0.],
+            [2., 2., 2.],
+            [0., 0., 0.]])
     """
     complex_input = self.is_complex() or (window is not None and window.is_complex())
     if return_complex is None:
@@ -163,7 +208,8 @@ def _stft(
 
 @composite(
     "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
-    "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor"
+    "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+    formula="out[s] = sum_t w[s - t h] y_t[s - t h] / sum_t w[s - t h]^2, y_t = irfft(self[:, t]), h = hop_length",
 )
 def _istft(
     self: Any,
@@ -179,8 +225,15 @@ def _istft(
 ) -> Any:
     """The signal whose stft is nearest the input (D. W. Griffin and J. S. Lim, 1984).
 
-    Shapes: (batch, frequencies, frames), complex -> (batch, time). ``length`` cuts the signal off or pads it with
-    zeros. RuntimeError where the windows leave a sample uncovered.
+    The arguments are those of stft; center takes the padding away again, and length cuts the signal off or pads it
+    with zeros. RuntimeError where the windows leave a sample uncovered, and for sizes that do not fit.
+
+    Shapes: self (frequencies, frames) or (batch, frequencies, frames), complex; the result (time) or (batch, time).
+
+    >>> x, window = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]), torch.hann_window(4)
+    >>> X = torch.stft(x, 4, window=window, return_complex=True)
+    >>> torch.dist(torch.istft(X, 4, window=window), x) < 1e-5
+    tensor(True)
     """
     if not self.is_complex():
         raise RuntimeError(
