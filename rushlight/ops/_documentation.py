@@ -24,7 +24,7 @@ FORMULAS = frozenset(
 
 UNFINISHED = frozenset(
     "elementwise special special_functions calculus embedding random arrange copies counting "
-    "statistics masked autograd_ops tensor functions older".split()
+    "statistics autograd_ops tensor functions older".split()
 )
 """Modules whose documentation is still being written."""
 

@@ -15,8 +15,26 @@ _REDUCTION = "*, bool keepdim=False, ScalarType? dtype=None, Tensor? mask=None) 
 _SCAN = "*, ScalarType? dtype=None, Tensor? mask=None) -> Tensor"
 
 
-def _masked(name: str, arguments: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return composite(f"_masked_{name}({arguments}", public=f"masked.{name}", method=False, doc=doc)
+def _masked(
+    name: str, arguments: str, sentence: str, formula: str, call: str, shown: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A record; `call` holds the positional arguments of its example, `shown` the result."""
+    after = "has the shape of input"
+    if "keepdim" in arguments:
+        after = f"is without dim{' (by default all)' * ('dim=None' in arguments)}, or has size 1 there with keepdim"
+    doc = f"""{sentence}
+
+    mask is a bool tensor; elements where it is false take no part. None stands for all. IndexError for a mask of more
+    dimensions than input.
+
+    Shapes: input (*), mask broadcasts to it; the result {after}.
+
+    >>> x, mask = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([True, False, True])
+    >>> torch.masked.{name}({call}, mask=mask)
+    tensor({shown})"""
+    return composite(
+        f"_masked_{name}({arguments}", public=f"masked.{name}", method=False, formula=f"out = {formula}", doc=doc
+    )
 
 
 def _kept(input: Any, mask: Any, fill: Any) -> Any:
@@ -67,13 +85,27 @@ def _integers_wide(input: Any, dtype: Any) -> Any:
     return dtype if dtype is not None else input.dtype if _real(input) else rl.int64
 
 
-@_masked("sum", f"Tensor input, Any dim=None, {_REDUCTION}", "Sums; integers are summed in int64.")
+@_masked(
+    "sum",
+    f"Tensor input, Any dim=None, {_REDUCTION}",
+    "Sums over dimensions, 0 where nothing is left; integers are summed in int64.",
+    "sum of the x_i that are left",
+    "x",
+    "5.",
+)
 def _sum(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     dims = _dims(dim, input.dim())
     return _kept(input, mask, 0).sum(dims, keepdim, dtype=_integers_wide(input, dtype))
 
 
-@_masked("prod", f"Tensor input, Any dim=None, {_REDUCTION}", "Products; integers are multiplied in int64.")
+@_masked(
+    "prod",
+    f"Tensor input, Any dim=None, {_REDUCTION}",
+    "Products over dimensions, 1 where nothing is left; integers are multiplied in int64.",
+    "product of the x_i that are left",
+    "x",
+    "4.",
+)
 def _prod(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     result = _kept(input, mask, 1).to(_integers_wide(input, dtype))
     for d in sorted(_dims(dim, input.dim()), reverse=True):
@@ -81,17 +113,30 @@ def _prod(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     return result
 
 
-for _name, _sign, _word in (("amax", -1, "greatest"), ("amin", 1, "least")):
-    _masked(_name, f"Tensor input, Any dim=None, {_REDUCTION}", f"The {_word} elements.")(
+for _name, _sign, _word, _none, _shown in (
+    ("amax", -1, "greatest", "-inf or the least integer", "4."),
+    ("amin", 1, "least", "inf or the greatest integer", "1."),
+):
+    _masked(
+        _name,
+        f"Tensor input, Any dim=None, {_REDUCTION}",
+        f"The {_word} elements over dimensions, {_none} where nothing is left.",
+        f"{_name[1:]} of the x_i that are left",
+        "x",
+        _shown,
+    )(
         lambda input, dim, keepdim, dtype, mask, _n=_name, _s=_sign: _extremes(
             input if dtype is None else input.to(dtype), dim, keepdim, mask, _n, _s
         )
     )
-for _name, _sign, _word in (("argmax", -1, "greatest"), ("argmin", 1, "least")):
+for _name, _sign, _word, _shown in (("argmax", -1, "greatest", "2."), ("argmin", 1, "least", "0.")):
     _masked(
         _name,
         f"Tensor input, int? dim=None, {_REDUCTION}",
-        f"Where the {_word} elements are, as numbers of dtype, or of the input's.",
+        f"Where the {_word} elements are, the first of equals, as numbers of dtype, or of the input's.",
+        f"arg{_name[3:]} of the x_i that are left",
+        "x, 0",
+        _shown,
     )(
         lambda input, dim, keepdim, dtype, mask, _n=_name, _s=_sign: getattr(
             _kept(input, mask, _extreme(input.dtype, _s, _n)), _n
@@ -106,7 +151,12 @@ def _extremes(input: Any, dim: Any, keepdim: bool, mask: Any, name: str, sign: i
 
 
 @_masked(
-    "mean", f"Tensor input, Any dim=None, {_REDUCTION}", "Means; NaN where nothing is left. Floating point or complex."
+    "mean",
+    f"Tensor input, Any dim=None, {_REDUCTION}",
+    "Means over dimensions, NaN where nothing is left. ValueError for integers without dtype.",
+    "sum / count of the x_i that are left",
+    "x",
+    "2.5000",
 )
 def _mean(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     dtype = dtype or input.dtype
@@ -122,7 +172,10 @@ def _mean(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
 @_masked(
     "median",
     f"Tensor input, int dim=-1, {_REDUCTION}",
-    "The lower medians along a dimension; NaN where nothing is left.",
+    "The lower medians along a dimension, NaN where nothing is left: ValueError for integers then.",
+    "middle of the x_i that are left, in order",
+    "x",
+    "1.",
 )
 def _median(input: Any, dim: int, keepdim: bool, dtype: Any, mask: Any) -> Any:
     dtype = dtype or input.dtype
@@ -143,7 +196,14 @@ def _median(input: Any, dim: int, keepdim: bool, dtype: Any, mask: Any) -> Any:
     return middle if keepdim else middle.squeeze(dim)
 
 
-@_masked("norm", f"Tensor input, float? ord=2.0, Any dim=None, {_REDUCTION}", "Vector norms over dimensions.")
+@_masked(
+    "norm",
+    f"Tensor input, float? ord=2.0, Any dim=None, {_REDUCTION}",
+    "Vector norms over dimensions, 0 where nothing is left; for ord inf, -inf and 0 as in linalg.vector_norm.",
+    "(sum |x_i|^ord of those that are left)^(1/ord)",
+    "x",
+    "4.1231",
+)
 def _norm(input: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     ord = 2.0 if ord is None else ord
     kept = _kept(input, mask, float("inf") if ord == float("-inf") else 0)
@@ -153,12 +213,26 @@ def _norm(input: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) 
 _MOMENT = "Tensor input, Any dim=None, bool? unbiased=None, *, Scalar? correction=None, " + _REDUCTION[3:]
 
 
-@_masked("var", _MOMENT, "Variances; integers become floating point.")
+@_masked(
+    "var",
+    _MOMENT,
+    "Variances over dimensions, the count corrected by 1 unless told; integers become floating point.",
+    "(sum |x_i - mean|^2) / max(0, count - correction) of those that are left",
+    "x",
+    "4.5000",
+)
 def _var(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     return _variance("var", input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-@_masked("std", _MOMENT, "Standard deviations; integers become floating point.")
+@_masked(
+    "std",
+    _MOMENT,
+    "Standard deviations over dimensions, the count corrected by 1 unless told; integers become floating point.",
+    "sqrt((sum |x_i - mean|^2) / max(0, count - correction)) of those that are left",
+    "x",
+    "2.1213",
+)
 def _std(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask)
 
@@ -190,7 +264,12 @@ def _variance(
 
 
 @_masked(
-    "logsumexp", f"Tensor input, Any dim=None, {_REDUCTION}", "Logarithms of sums of exponentials, without overflow."
+    "logsumexp",
+    f"Tensor input, Any dim=None, {_REDUCTION}",
+    "Logarithms of sums of exponentials over dimensions, without overflow; -inf where nothing is left.",
+    "log(sum exp(x_i) of those that are left)",
+    "x",
+    "4.0486",
 )
 def _logsumexp(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     dtype = dtype or input.dtype
@@ -198,27 +277,62 @@ def _logsumexp(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> An
     return rl.logsumexp(kept, _dims(dim, input.dim()), keepdim).to(dtype)
 
 
-@_masked("cumsum", f"Tensor input, Any dim, {_SCAN}", "Running sums along a dimension, of the input's dtype.")
+@_masked(
+    "cumsum",
+    f"Tensor input, Any dim, {_SCAN}",
+    "Running sums along a dimension, of the input's dtype unless dtype is given.",
+    "sum of x_1 ... x_i that are left",
+    "x, 0",
+    "[1., 1., 5.]",
+)
 def _cumsum(input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
     return _kept(input, mask, 0).cumsum(_one(dim), dtype=dtype or input.dtype)
 
 
-@_masked("cumprod", f"Tensor input, Any dim, {_SCAN}", "Running products along a dimension, of the input's dtype.")
+@_masked(
+    "cumprod",
+    f"Tensor input, Any dim, {_SCAN}",
+    "Running products along a dimension, of the input's dtype unless dtype is given.",
+    "product of x_1 ... x_i that are left",
+    "x, 0",
+    "[1., 1., 4.]",
+)
 def _cumprod(input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
     return _kept(input, mask, 1).cumprod(_one(dim), dtype=dtype or input.dtype)
 
 
-@_masked("softmax", f"Tensor input, Any dim, {_SCAN}", "softmax along a dimension; NaN where all are masked out.")
+@_masked(
+    "softmax",
+    f"Tensor input, Any dim, {_SCAN}",
+    "Exponentials along a dimension divided by their sum, 0 where masked out; NaN where nothing is left.",
+    "exp(x_i) / sum_j exp(x_j), over those that are left",
+    "x, 0",
+    "[0.0474, 0.0000, 0.9526]",
+)
 def _softmax(input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
     return _kept(input, mask, _extreme(input.dtype, -1, "softmax")).softmax(_one(dim), dtype)
 
 
-@_masked("log_softmax", f"Tensor input, Any dim, {_SCAN}", "The logarithms of softmax.")
+@_masked(
+    "log_softmax",
+    f"Tensor input, Any dim, {_SCAN}",
+    "The logarithms of masked.softmax, -inf where masked out.",
+    "x_i - log(sum_j exp(x_j)), over those that are left",
+    "x, 0",
+    "[-3.0486,    -inf, -0.0486]",
+)
 def _log_softmax(input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
     return _kept(input, mask, _extreme(input.dtype, -1, "log_softmax")).log_softmax(_one(dim), dtype)
 
 
-@_masked("softmin", f"Tensor input, Any dim, {_SCAN}", "softmax of the negative elements.")
+@_masked(
+    "softmin",
+    f"Tensor input, Any dim, {_SCAN}",
+    "softmax of the negated elements, 0 where masked out.",
+    "exp(-x_i) / sum_j exp(-x_j), over those that are left",
+    "x, 0",
+    "[0.9526, 0.0000, 0.0474]",
+)
 def _softmin(input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
     return (-_kept(input, mask, _extreme(input.dtype, 1, "softmin"))).softmax(_one(dim), dtype)
 
@@ -227,19 +341,33 @@ def _softmin(input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
     "normalize",
     f"Tensor input, float ord, Any dim, *, float eps=1e-12, {_SCAN[3:]}",
     "The elements divided by their norm along a dimension, or by eps where that is smaller; 0 where masked out.",
+    "x_i / max(|x|_ord, eps), over those that are left",
+    "x, 2.0, 0",
+    "[0.2425, 0.0000, 0.9701]",
 )
 def _normalize(input: Any, ord: float, dim: Any, eps: float, dtype: Any, mask: Any) -> Any:
     norm = rl.masked.norm(input, ord, _one(dim), keepdim=True, dtype=dtype, mask=mask)
     return _kept(input, mask, 0) / norm.maximum(norm.new_full((), eps))
 
 
-@_masked(
-    "logaddexp",
-    "Tensor input, Tensor other, *, ScalarType? dtype=None, Tensor? input_mask=None, Tensor? other_mask=None) "
-    "-> Tensor",
-    "log(exp(input) + exp(other)), each with a mask of its own.",
+@composite(
+    "_masked_logaddexp(Tensor input, Tensor other, *, ScalarType? dtype=None, Tensor? input_mask=None, "
+    "Tensor? other_mask=None) -> Tensor",
+    public="masked.logaddexp",
+    method=False,
+    formula="out = log(exp(input) + exp(other))",
 )
 def _logaddexp(input: Any, other: Any, dtype: Any, input_mask: Any, other_mask: Any) -> Any:
+    """The logarithm of the sum of two exponentials, element by element, each with a mask of its own.
+
+    Where a mask is false the other one is left, and -inf where both are.
+
+    Shapes: input and other broadcast, each mask to its own; the result has the common shape.
+
+    >>> x, mask = torch.tensor([0.0, 3.0]), torch.tensor([True, False])
+    >>> torch.masked.logaddexp(x, torch.zeros(2), input_mask=mask)
+    tensor([0.6931, 0.0000])
+    """
     dtype = dtype or input.dtype
     low = _extreme(dtype, -1, "logaddexp")
     return rl.logaddexp(_kept(input.to(dtype), input_mask, low), _kept(other.to(dtype), other_mask, low))
