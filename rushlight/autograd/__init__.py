@@ -164,8 +164,9 @@ def _batched_grad(
     create_graph: bool,
     allow_unused: bool,
 ) -> tuple[Any, ...]:
-    """One backward for each index of the first dimension of the gradients, stacked."""
+    """One backward for all indices of the first dimension of the gradients."""
     import rushlight
+    from rushlight.func import vmap
 
     sizes = {g.shape[0] if g.dim() else -1 for g in grads if g is not None}
     if len(sizes) != 1 or -1 in sizes:
@@ -183,12 +184,18 @@ def _batched_grad(
             )
     if batch == 0:
         return tuple(rushlight.zeros((0, *i.shape), dtype=i.dtype, device=i.device) for i in inputs)
-    rows = []
-    for b in range(batch):
-        last = b == batch - 1
-        row = tuple(None if g is None else g[b] for g in grads)
-        rows.append(_C._run_backward(outputs, row, keep or not last, create_graph, inputs, False, allow_unused))
-    return tuple(None if column[0] is None else rushlight.stack(column) for column in zip(*rows, strict=True))
+    unused: list[int] = []
+
+    def one(*rows: Any) -> tuple[Any, ...]:
+        given = iter(rows)
+        row = tuple(None if g is None else next(given) for g in grads)
+        found = _C._run_backward(outputs, row, keep, create_graph, inputs, False, allow_unused)
+        unused.extend(i for i, g in enumerate(found) if g is None)
+        return tuple(g for g in found if g is not None)
+
+    # Random numbers are those of a forward that is run again: the same for all.
+    made = iter(vmap(one, randomness="same")(*(g for g in grads if g is not None)))
+    return tuple(None if i in unused else next(made) for i in range(len(inputs)))
 
 
 def __getattr__(name: str) -> Any:

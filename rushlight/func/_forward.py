@@ -221,8 +221,19 @@ def _written(call: Call, arguments: tuple[Any, ...], values: tuple[Any, ...]) ->
         value = call.value(t)
         return rushlight.zeros_like(value) if value.is_floating_point() or value.is_complex() else value
 
-    call.again((new, *_replace(arguments[1:], direction)))
+    directions = _replace(arguments[1:], direction)
+    if tangent is None:
+        new = _with_examples(new, _tensors(directions))
+    call.again((new, *directions))
     return new
+
+
+def _with_examples(t: Any, others: Any) -> Any:
+    """The tensor with a value for each example wherever one of the others has: so they can be written into it."""
+    for other in others:
+        if unwrap(other) is not None:
+            t = t + rushlight.zeros_like(other).sum().to(t.dtype)
+    return t
 
 
 def _begin(call: Call, target: Any, tangent: Any) -> None:
@@ -235,7 +246,7 @@ def _begin(call: Call, target: Any, tangent: Any) -> None:
     size, stride = target.size(), target.stride()
     if unwrap(base) is None:
         whole = rushlight.empty_strided(base.size(), base.stride(), dtype=base.dtype).zero_()
-        _C._set_dual(base, call.level.number, whole)
+        _C._set_dual(base, call.level.number, _with_examples(whole, (tangent,)))
     whole = unwrap(base)[2]
     part = whole.as_strided(size, stride, whole.storage_offset() + offset)
     part.copy_(tangent)

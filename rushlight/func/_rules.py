@@ -203,11 +203,7 @@ def batch(call: Call, arguments: tuple[Any, ...]) -> Any:
         _check_write(call, arguments)
     if operation.random:
         return _random(call, arguments)
-    rule = operation.batch
-    if rule is None:
-        rule = (
-            "pointwise" if operation.kind == "elementwise" else "dims" if _one_tensor_with_dims(operation) else "loop"
-        )
+    rule = rule_of(operation)
     if callable(rule):
         values = tuple(
             call.value(a)
@@ -240,6 +236,13 @@ def batch(call: Call, arguments: tuple[Any, ...]) -> Any:
                 result = call.again(shifted)
                 return None if call.inplace else call.wrap(result)
     return _loop(call, arguments)
+
+
+def rule_of(operation: Operation) -> Any:
+    """The batch rule that a record names, or that follows from its family."""
+    if operation.batch is not None:
+        return operation.batch
+    return "pointwise" if operation.kind == "elementwise" else "dims" if _one_tensor_with_dims(operation) else "loop"
 
 
 class Batch:

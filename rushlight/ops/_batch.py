@@ -55,7 +55,7 @@ def squeeze(batch: Any, self: Any) -> Any:
 
 def as_strided(batch: Any, self: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Inside vmap a tensor counts as dense; the examples are made so."""
-    dense = batch.copied(self.contiguous())
+    dense = self if self.is_contiguous() else batch.copied(self.contiguous())
     return dense.as_strided((batch.size, *size), (batch.numel(0), *stride), (offset or 0) + dense.storage_offset())
 
 
@@ -97,7 +97,7 @@ def expand_reduced(batch: Any, self: Any, size: Any, dim: Any, keepdim: bool) ->
 
 def flat_form(name: str) -> Any:
     """The form over a dimension of an operation over all elements."""
-    return lambda batch, self, *rest: getattr(batch.flat(0), name)(-1)
+    return lambda batch, self, *rest: getattr(rl, name)(batch.flat(0), -1, *rest)
 
 
 def new_of_size(batch: Any, self: Any, size: Any, *rest: Any) -> Any:
@@ -191,26 +191,12 @@ def index_backward(batch: Any, grad: Any, size: Any, indices: Any) -> Any:
     return batch.again(grad, (batch.size, *size), (None, *indices))
 
 
-# ---------------------------------------------------------------- networks
+# ---------------------------------------------------------------- linear algebra
 
 
-def convolution(batch: Any, input: Any, weight: Any, bias: Any, *rest: Any) -> Any:
-    """Shared weights: examples and batch are one dimension."""
-    if batch.batched(1) or batch.batched(2):
-        return NotImplemented
-    if batch.dim(0) == weight.ndim - 1:
-        return batch.again(input, weight, bias, *rest)
-    result = batch.again(input.flatten(0, 1), weight, bias, *rest)
-    return result.unflatten(0, (batch.size, -1 if input.shape[1] else 0))
-
-
-def pointwise_loss(
-    batch: Any, kind: int, p: float, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
-) -> Any:
-    if batch.batched(4) or batch.batched(5) or batch.dim(2) != batch.dim(3):
-        return NotImplemented
-    each = batch.again(kind, p, batch.expanded(2), batch.expanded(3), weight, pos_weight, 0)
-    if reduction == 0:
-        return each
-    flat = each.reshape((batch.size, -1))
-    return flat.mean(-1) if reduction == 1 else flat.sum(-1)
+def matrices(batch: Any, *values: Any) -> Any:
+    """Operations on matrices with batch dimensions in front: one more of them."""
+    tensors = [i for i, v in enumerate(values) if isinstance(v, rl.Tensor)]
+    if len(tensors) > 1 and any(batch.dim(i) > 2 for i in tensors):
+        return NotImplemented  # batch dimensions that are to be broadcast
+    return batch.again(*(batch.expanded(i) if i in tensors else v for i, v in enumerate(values)))

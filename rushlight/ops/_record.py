@@ -240,7 +240,8 @@ def _record_composite(schema: str, body: Callable[..., Any], fields: dict[str, A
 # Batch rules: what `vmap` does with an operation that is no composite. Values have the batch in their first dimension.
 #
 # * None: elementwise records align their arguments; an operation on one tensor with an argument called dim counts its
-#   dimensions from the end; any other runs once for each example.
+#   dimensions from the end.
+# * "loop": it runs once for each example, and the results are stacked.
 # * "pointwise": arguments meet element by element.
 # * "dims", "dims:index": every tensor gets a batch dimension (but those named, which must not be batched), and dims are
 #   counted from the end; sizes get the batch in front.

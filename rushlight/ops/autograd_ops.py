@@ -20,6 +20,7 @@ _GEOMETRY = (
 
 native(
     f"_geometry_gather(Tensor self, {_GEOMETRY}) -> Tensor",
+    batch="loop",
     out=False,
     derivative={
         "self": lambda grad, self_dtype, base_shape, base_strides, base_offset, shape, strides, offset: (
@@ -30,6 +31,7 @@ native(
 )
 native(
     f"_geometry_scatter(Tensor self, {_GEOMETRY}) -> Tensor",
+    batch="loop",
     out=False,
     derivative={
         "self": lambda grad, self_dtype, base_shape, base_strides, base_offset, shape, strides, offset: (
@@ -40,6 +42,7 @@ native(
 )
 native(
     f"_geometry_replace(Tensor self, Tensor? source, {_GEOMETRY}) -> Tensor",
+    batch="loop",
     out=False,
     derivative={
         "self": lambda grad, base_shape, base_strides, base_offset, shape, strides, offset, dtype: rl._geometry_replace(

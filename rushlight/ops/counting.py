@@ -8,6 +8,7 @@ from ._record import composite, native, rl
 
 native(
     "_repeated_positions(Tensor repeats, int total) -> Tensor",
+    batch="loop",
     doc="0 repeats[0] times, 1 repeats[1] times and so on, total numbers in all.",
 )
 
@@ -76,6 +77,7 @@ _SEARCH = "bool out_int32=False, bool right=False"
 native(
     f"searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, {_SEARCH}, str? side=None, Tensor? sorter=None) "
     "-> Tensor",
+    batch="loop",
     method=False,
     doc="Where each value would go into a sequence sorted along its last dimension: before equal elements, or after "
     "them with right=True or side='right'. The sequence is one for all values, or there is one per row; sorter is "
@@ -83,12 +85,14 @@ native(
 )
 native(
     f"bucketize(Tensor|Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
+    batch="loop",
     method=False,
     doc="The number of the interval between boundaries, a sorted vector, that each value lies in; boundaries belong to "
     "the interval on their left, with right=True to the other.",
 )
 native(
     "_isin(Tensor elements, Tensor sorted, bool invert) -> Tensor",
+    batch="loop",
     doc="Whether elements occur in a sorted vector of the same dtype.",
 )
 for _overload, _elements, _test, _one in (
@@ -125,6 +129,7 @@ native(
 )
 native(
     "_runs(Tensor self, int dim, Tensor? order, bool ordered) -> (Tensor, Tensor, Tensor)",
+    batch="loop",
     out=False,
     doc="Runs of equal slices along a dimension (of elements of a vector for -1): where each begins, the run that each "
     "slice belongs to, and their lengths. order: the slices in the order in which they are to be read, in which self "
@@ -194,17 +199,20 @@ def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim
 
 native(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    batch="loop",
     out=False,
     doc="How often each number from 0 to the greatest occurs in a vector of integers that are not negative, or the sum "
     "of its weights; at least minlength numbers. The sums are float64, of float32 weights float32.",
 )
 native(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    batch="loop",
     doc="How many elements lie in each of equal bins between min and max; between the least and the greatest element "
     "when both are 0. Others and NaN are not counted.",
 )
 native(
     "_histogram(Tensor self, Tensor[] edges, Tensor? weight, bool uniform) -> Tensor",
+    batch="loop",
     out=False,
     doc="Weighted counts of the rows of a matrix over the bins between edges, one vector per column.",
 )

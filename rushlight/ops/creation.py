@@ -45,6 +45,7 @@ native(
 )
 native(
     f"full(int[] size, Tensor|Scalar fill_value, {_OPTIONS}) -> Tensor",
+    batch="loop",
     method=False,
     doc="""A tensor with one value everywhere; its dtype follows from the number unless dtype is given.
 
@@ -165,6 +166,7 @@ native(
 )
 native(
     f"new_empty_strided(Tensor self, int[] size, int[] stride, {_OPTIONS}) -> Tensor",
+    batch="loop",
     public="",
     out=False,
     doc="""A tensor of the dtype of self with given sizes and strides (in elements), whose elements are not
@@ -204,6 +206,7 @@ native(
 )
 native(
     f"linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, {_OPTIONS}) -> Tensor",
+    batch="loop",
     method=False,
     formula="out_i = start + i (end - start) / (steps - 1)",
     doc="""Evenly spaced numbers from start to end, both included.
@@ -217,6 +220,7 @@ native(
 )
 native(
     f"logspace(Tensor|Scalar start, Tensor|Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+    batch="loop",
     method=False,
     formula="out_i = base^(start + i (end - start) / (steps - 1))",
     doc="""Numbers whose logarithms to a base are evenly spaced, from base^start to base^end, both included.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch_network
 from ._record import native, rl
 
 _LOOKUP_DOC = """The rows of weight at the indices.
@@ -21,7 +22,7 @@ native(
 native(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
     "sparse=False) -> Tensor",
-    batch="plain:weight",
+    batch=_batch_network.embedding,
     method=False,
     out=False,
     derivative={
@@ -46,6 +47,7 @@ def _embedding_second(incoming: Any, indices: Any, padding_idx: int, scale_grad_
 
 native(
     "_embedding_backward(Tensor grad, Tensor indices, int rows, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    batch=_batch_network.embedding_backward,
     derivative={
         "grad": lambda grad_result, indices, padding_idx, scale_grad_by_freq: _embedding_second(
             grad_result, indices, padding_idx, scale_grad_by_freq
@@ -56,6 +58,7 @@ native(
 
 native(
     "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    batch="loop",
     public="embedding_renorm_",
     method=False,
     writes_self=True,
@@ -101,6 +104,7 @@ def _bag_table(
 
 native(
     f"_embedding_bag(Tensor weight, {_BAGS}) -> (Tensor, Tensor bag_size, Tensor max_indices)",
+    batch="loop",
     out=False,
     options={"not_differentiable": ("bag_size", "max_indices")},
     derivative={
@@ -142,6 +146,7 @@ def _embedding_bag_second(
 
 native(
     f"_embedding_bag_backward(Tensor grad, int rows, {_BAGS}, Tensor bag_size, Tensor max_indices) -> Tensor",
+    batch="loop",
     derivative={
         "grad": _embedding_bag_second,
         "per_sample_weights": lambda grad_result, grad, indices, offsets, include_last_offset, padding_idx: (
@@ -154,6 +159,7 @@ native(
     "_embedding_bag_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, bool "
     "include_last_offset, "
     "int padding_idx) -> Tensor",
+    batch="loop",
     derivative={
         "grad": lambda grad_result, weight, indices, offsets, include_last_offset, padding_idx: rl._embedding_bag(
             weight, indices, offsets, _SUM, include_last_offset, grad_result, padding_idx, False

@@ -21,6 +21,7 @@ native(
 )
 native(
     "_fft_real(Tensor self, float scale) -> Tensor",
+    batch="plain",
     out=False,
     derivative={
         "self": lambda grad, self_shape, scale: rl._fft_to_real(
@@ -31,6 +32,7 @@ native(
 )
 native(
     "_fft_to_real(Tensor self, int n, float scale) -> Tensor",
+    batch="plain",
     out=False,
     derivative={"self": lambda grad, n, scale: _weigh(rl._fft_real(grad, scale), n, 2.0)},
     doc="scale times the inverse transform over the last dim, of the half that determines n real numbers.",

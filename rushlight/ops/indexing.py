@@ -23,6 +23,7 @@ native(
 )
 native(
     "index_put_(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    batch="loop",
     public="index_put_",
     writes_self=True,
     derivative={
@@ -146,6 +147,7 @@ native(
 )
 native(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    batch="loop",
     inplace=True,
     derivative={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
@@ -233,6 +235,7 @@ native(
 )
 native(
     "index_fill.Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    batch="loop",
     inplace=True,
     out=False,
     derivative={
@@ -319,6 +322,7 @@ native(
 native(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
     "-> Tensor",
+    batch="loop",
     inplace=True,
     derivative={
         "self, src": lambda grad, self, dim, index, src, reduce, include_self, result: _scatter_reduce_backward(
@@ -344,6 +348,7 @@ native(
 )
 native(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    batch="loop",
     inplace=True,
     derivative={
         "self, source": lambda grad, self, dim, index, source, reduce, include_self, result: _index_reduce_backward(
@@ -493,6 +498,7 @@ def _put_corner(self: Any, part: Any) -> Any:
 
 native(
     "take(Tensor self, Tensor index) -> Tensor",
+    batch="loop",
     derivative={"self": lambda grad, self_shape, index: rl.put(grad.new_zeros(self_shape), index, grad, True)},
     doc="""Elements at indices that count all elements of self, row by row.
 
@@ -505,6 +511,7 @@ native(
 )
 native(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    batch="loop",
     inplace=True,
     derivative={
         "self": lambda grad, index, source, accumulate: (

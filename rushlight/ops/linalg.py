@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import certain, composite, native, rl
 
 
@@ -69,6 +70,7 @@ def _real_diagonal(self: Any) -> Any:
 
 native(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    batch=_batch.matrices,
     public="linalg.cholesky_ex",
     method=False,
     out=True,
@@ -145,6 +147,7 @@ def _cholesky_solve_backward(grad: Any, factor: Any, X: Any, upper: bool, needs:
 
 native(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    batch=_batch.matrices,
     derivative={
         "self, input2": lambda grad, input2, result, upper, needs, self_shape, input2_shape: _to_shapes(
             _cholesky_solve_backward(grad, input2, result, upper, needs), self_shape, input2_shape
@@ -169,6 +172,7 @@ def _to_shapes(grads: tuple[Any, ...], *shapes: Any) -> tuple[Any, ...]:
 
 native(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    batch=_batch.matrices,
     derivative={"self": lambda grad, self, upper, result: _cholesky_inverse_backward(grad, self, upper, result)},
     formula="out = inverse of (self @ self.mH), or of (self.mH @ self) when upper",
     doc="""The inverse of matrices that are given by their Cholesky factor.
@@ -234,11 +238,13 @@ def _unit_lower(self: Any) -> Any:
 
 native(
     "_lu_permutation(Tensor pivots, int rows) -> Tensor",
+    batch=_batch.matrices,
     doc="The order of rows that pivots stand for: row i of L U is that row of A.",
 )
 native(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
     "(Tensor LU, Tensor pivots, Tensor info)",
+    batch=_batch.matrices,
     public="linalg.lu_factor_ex",
     method=False,
     out=True,
@@ -399,6 +405,7 @@ def _sum_to_batch(self: Any, like: Any) -> Any:
 
 native(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+    batch=_batch.matrices,
     public="linalg.lu_solve",
     method=False,
     derivative={
@@ -464,6 +471,7 @@ def _det_backward(grad: Any, A: Any, result: Any) -> Any:
 
 native(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+    batch=_batch.matrices,
     options={"not_differentiable": ("LU", "pivots")},
     derivative={"A": lambda grad_result, A, result: _det_backward(grad_result, A, result)},
     doc="The determinant, and the factors it comes from.",
@@ -480,6 +488,7 @@ def _slogdet_backward(grad_sign: Any, grad_log: Any, A: Any, sign: Any) -> Any:
 
 native(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    batch=_batch.matrices,
     options={"not_differentiable": ("LU", "pivots")},
     derivative={"A": lambda grad_sign, grad_logabsdet, A, sign: _slogdet_backward(grad_sign, grad_logabsdet, A, sign)},
     doc="The sign (or phase) of the determinant and the logarithm of its size, and the factors.",
@@ -604,6 +613,7 @@ def _solve_backward(grad: Any, A: Any, B: Any, X: Any, left: bool, needs: tuple[
 native(
     "_linalg_solve_ex(Tensor A, Tensor B, bool left=True, bool check_errors=False) -> "
     "(Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    batch=_batch.matrices,
     options={"not_differentiable": ("LU", "pivots", "info")},
     derivative={
         "A, B": lambda grad_result, A, B, result, left, needs: _solve_backward(grad_result, A, B, result, left, needs)
@@ -660,6 +670,7 @@ def linalg_solve(A: Any, B: Any, left: bool) -> Any:
 
 native(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    batch=_batch.matrices,
     public="linalg.inv_ex",
     method=False,
     out=True,
@@ -737,6 +748,7 @@ def _triangular_backward(grad: Any, A: Any, B: Any, X: Any, upper: bool, left: b
 
 native(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    batch=_batch.matrices,
     public="linalg.solve_triangular",
     method=False,
     derivative={
@@ -790,6 +802,7 @@ def triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangu
 native(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> "
     "(Tensor LD, Tensor pivots, Tensor info)",
+    batch=_batch.matrices,
     public="linalg.ldl_factor_ex",
     method=False,
     out=True,
@@ -836,6 +849,7 @@ def linalg_ldl_factor(self: Any, hermitian: bool) -> Any:
 
 native(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    batch=_batch.matrices,
     public="linalg.ldl_solve",
     method=False,
     formula="A X = B",
@@ -854,6 +868,7 @@ native(
 
 native(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    batch=_batch.matrices,
     out=True,
     formula="self = H_1 H_2 ... H_k R, H_i = 1 - tau_i v_i v_i.mH",
     doc="""The QR decomposition as LAPACK keeps it: R in the upper triangle of a, the Householder vectors v_i below
@@ -903,6 +918,7 @@ def _reflectors_backward(grad: Any, a: Any, tau: Any) -> tuple[Any, Any]:
 
 native(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    batch=_batch.matrices,
     public="linalg.householder_product",
     method=False,
     derivative={"input, tau": lambda grad, input, tau: _reflectors_backward(grad, input, tau)},
@@ -950,6 +966,7 @@ def _ormqr_backward(
 
 native(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    batch=_batch.matrices,
     derivative={
         "self, input2, input3": lambda grad, self, input2, input3, left, transpose, needs: _ormqr_backward(
             grad, self, input2, input3, left, transpose, needs
@@ -997,6 +1014,7 @@ def _qr_backward(g_q: Any, g_r: Any, Q: Any, R: Any, mode: str) -> Any:
 
 native(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    batch=_batch.matrices,
     public="linalg.qr",
     method=False,
     out=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _batch
+from . import _batch_network as _batch
 from ._record import native, rl
 
 _CLASSES = """\
@@ -37,6 +37,7 @@ native(
     out=False,
     aten="nll_loss_forward",
     options={"not_differentiable": ("total_weight",)},
+    batch=_batch.class_loss,
     derivative={
         "input": lambda grad, input_shape, target, weight, ignore_index, reduction, total_weight: rl._nll_loss_backward(
             grad, input_shape, target, weight, ignore_index, reduction, total_weight
@@ -47,6 +48,7 @@ native(
 native(
     "_nll_loss_backward(Tensor grad, int[] size, Tensor target, Tensor? weight, int ignore_index, int reduction, "
     "Tensor total_weight) -> Tensor",
+    batch=_batch.nll_loss_backward,
     derivative={
         "grad": lambda grad_result, target, weight, ignore_index, reduction: rl._nll_loss(
             grad_result, target, weight, ignore_index, reduction
@@ -82,6 +84,7 @@ native(
     "-> (Tensor, Tensor total_weight, Tensor log_sum)",
     out=False,
     options={"not_differentiable": ("total_weight", "log_sum")},
+    batch=_batch.class_loss,
     derivative={
         "input": lambda grad, input, log_sum, target, weight, ignore_index, label_smoothing, reduction, total_weight: (
             rl._cross_entropy_backward(
@@ -134,6 +137,7 @@ native(
     "_cross_entropy_backward(Tensor grad, Tensor input, Tensor log_sum, Tensor target, Tensor? weight, int "
     "ignore_index, "
     "float label_smoothing, int reduction, Tensor total_weight) -> Tensor",
+    batch=_batch.cross_entropy_backward,
     derivative={
         "grad, input": _cross_entropy_second,
     },
@@ -273,6 +277,7 @@ def _pointwise_second(
 native(
     "_pointwise_loss_backward(int kind, float p, Tensor grad, Tensor input, Tensor target, Tensor? weight, "
     "Tensor? pos_weight, int reduction) -> Tensor",
+    batch=_batch.pointwise_loss_backward,
     derivative={
         "grad, input, target": lambda grad_result, kind, p, grad, input, target, weight, pos_weight, reduction: (
             _pointwise_second(grad_result, kind, p, grad, input, target, weight, pos_weight, reduction)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _batch
+from . import _batch_network as _batch
 from ._record import composite, native, rl
 
 # ---------------------------------------------------------------- convolutions
@@ -15,6 +15,7 @@ _GEOMETRY = "int[] size, int[3] stride, int[3] padding, int[3] dilation, int gro
 
 native(
     f"_conv_map(Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor",
+    batch=_batch.convolution_map,
     derivative={
         "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
             grad, rl.conj(weight), input_shape, stride, padding, dilation, groups
@@ -27,6 +28,7 @@ native(
 )
 native(
     f"_conv_grad_input(Tensor grad, Tensor weight, {_GEOMETRY}) -> Tensor",
+    batch=_batch.convolution_map,
     derivative={
         "grad": lambda grad_result, weight, grad_shape, stride, padding, dilation, groups: rl._conv_map(
             grad_result, rl.conj(weight), grad_shape, stride, padding, dilation, groups
@@ -39,6 +41,7 @@ native(
 )
 native(
     f"_conv_grad_weight(Tensor grad, Tensor input, {_GEOMETRY}) -> Tensor",
+    batch=_batch.convolution_weight,
     derivative={
         "grad": lambda grad_result, input, grad_shape, stride, padding, dilation, groups: rl._conv_map(
             rl.conj(input), grad_result, grad_shape, stride, padding, dilation, groups
@@ -51,6 +54,7 @@ native(
 )
 native(
     "_conv_grad_bias(Tensor grad, int spatial) -> Tensor",
+    batch=_batch.convolution_bias,
     derivative={"grad": lambda grad_result, grad_shape, spatial: _to_channels(grad_result, spatial).expand(grad_shape)},
     doc="Sums over all dimensions but the channels.",
 )
@@ -72,7 +76,7 @@ def _conv(spatial: int) -> None:
         public=f"{name} nn.functional.{name}",
         method=False,
         out=False,
-        batch=_batch.convolution,
+        batch=_batch.convolution(groups_at=3),
         aten=lambda input, weight, bias, stride, padding, dilation, groups: (
             "convolution",
             (input, weight, bias, stride, padding, dilation, False, (0,) * n, groups),
@@ -144,6 +148,7 @@ def _conv(spatial: int) -> None:
         public=f"{transposed} nn.functional.{transposed}",
         method=False,
         out=False,
+        batch=_batch.convolution(groups_at=3),
         aten=lambda input, weight, bias, stride, padding, output_padding, groups, dilation: (
             "convolution",
             (input, weight, bias, stride, padding, dilation, True, output_padding, groups),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch_network as _batch
 from ._record import composite, native, rl
 
 _GRADIENTS = "(Tensor grad_input, Tensor grad_weight, Tensor grad_bias)"
@@ -142,6 +143,7 @@ native(
     out=False,
     aten="native_batch_norm",
     options={"not_differentiable": ("mean", "rstd")},
+    batch=_batch.batch_norm_train,
     derivative={
         "input, weight, bias": lambda grad, input, weight, mean, rstd, eps, needs: rl._batch_norm_backward(
             grad, input, weight, mean, rstd, True, eps, needs
@@ -154,6 +156,7 @@ native(
     "-> Tensor",
     out=False,
     aten="native_batch_norm",
+    batch=_batch.batch_norm_eval,
     derivative={
         "input, weight, bias": lambda grad, input, weight, running_mean, running_var, eps, needs: (
             rl._batch_norm_backward(grad, input, weight, running_mean, running_var, False, eps, needs)
@@ -198,6 +201,7 @@ native(
     "training, float eps, "
     f"Any needs) -> {_GRADIENTS}",
     out=False,
+    batch=_batch.batch_norm_backward,
     derivative={
         "grad, input, weight": _batch_norm_second,
     },
@@ -293,6 +297,7 @@ native(
     "_layer_norm_backward(Tensor grad, Tensor input, int dims, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, "
     f"float eps, Any needs) -> {_GRADIENTS}",
     out=False,
+    batch=_batch.layer_norm_backward,
     derivative={
         "grad, input, weight": _layer_norm_second,
     },
@@ -335,6 +340,7 @@ native(
     "_rms_norm_backward(Tensor grad, Tensor input, int dims, Tensor? weight, Tensor rstd, float eps, Any needs) "
     "-> (Tensor grad_input, Tensor grad_weight)",
     out=False,
+    batch=_batch.rms_norm_backward,
     derivative={
         "grad, input, weight": lambda grad_grad_input, grad_grad_weight, grad, input, weight, dims, eps: (
             _layer_norm_second(grad_grad_input, grad_grad_weight, None, grad, input, weight, dims, eps, False)
@@ -411,6 +417,7 @@ native(
     out=False,
     aten="native_group_norm",
     options={"not_differentiable": ("mean", "rstd")},
+    batch=_batch.group_norm,
     derivative={
         "input, weight, bias": lambda grad, input, groups, weight, bias, mean, rstd, eps, needs: (
             rl._group_norm_backward(grad, input, groups, weight, bias, mean, rstd, eps, needs)
@@ -423,6 +430,7 @@ native(
     "Tensor rstd, "
     f"float eps, Any needs) -> {_GRADIENTS}",
     out=False,
+    batch=_batch.group_norm_backward,
     derivative={
         "grad, input, weight": _group_norm_second,
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import composite, native, rl
 from .linalg import _check_matrix, _h, _real_dtype, _refuse_low, _to_shapes, linalg_inv
 from .spectra import linalg_svdvals
@@ -366,6 +367,7 @@ def _cdist_product(x1: Any, x2: Any) -> Any:
 
 native(
     "_cdist(Tensor x1, Tensor x2, float p, bool product) -> Tensor",
+    batch=_batch.matrices,
     derivative={"x1, x2": lambda grad, x1, x2, p, result, needs: _cdist_backward(grad, x1, x2, result, p, needs)},
     doc="Distances of all pairs of rows of two batches.",
 )
@@ -453,6 +455,7 @@ def _row_distance_forward(x1: Any, x2: Any, p: float) -> Any:
 
 native(
     "_row_distance(Tensor x1, Tensor x2, float p) -> Tensor",
+    batch="loop",
     derivative={
         "x1": lambda grad, x1, x2, p, result: _distance_backward(grad, x1 - x2, result, p),
         "x2": lambda grad, x1, x2, p, result: -_distance_backward(grad, x1 - x2, result, p),
@@ -964,6 +967,7 @@ def _matrix_exp_backward(grad: Any, self: Any) -> Any:
 
 native(
     "matrix_exp(Tensor self) -> Tensor",
+    batch=_batch.matrices,
     public="matrix_exp linalg.matrix_exp",
     out=False,
     derivative={"self": lambda grad, self: _matrix_exp_backward(grad, self)},

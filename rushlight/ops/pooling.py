@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._batch_network import pooling, pooling_of_size
 from ._record import native, rl
 
 
@@ -17,6 +18,7 @@ def _row(n: int) -> tuple[str, str]:
 
 native(
     "_max_pool_backward(Tensor grad, Tensor indices, int[] size, int spatial) -> Tensor",
+    batch=pooling_of_size,
     derivative={"grad": lambda grad_result, indices, spatial: _at_indices(grad_result, indices, spatial)},
     doc="Each gradient added where its maximum was found.",
 )
@@ -46,6 +48,7 @@ def _max_pool(n: int) -> None:
         method=False,
         out=n > 1,
         implementation="max_pool_with_indices",
+        batch=pooling(n),
         options={"not_differentiable": ("indices",)},
         derivative={"self": lambda grad, self_shape, indices: rl._max_pool_backward(grad, indices, self_shape, n)},
         formula=_MAXIMUM,
@@ -59,7 +62,12 @@ def _max_pool(n: int) -> None:
         >>> values.flatten(), indices.flatten()
         (tensor([5., 4.]), tensor([1, 4]))""",
     )
-    native(f"_max_pool{n}d({arguments}) -> Tensor", implementation="_max_pool", doc="max_pool without indices.")
+    native(
+        f"_max_pool{n}d({arguments}) -> Tensor",
+        implementation="_max_pool",
+        batch=pooling(n),
+        doc="max_pool without indices.",
+    )
     doc = f"""The largest element of each window over {dimensions}; NaN counts as largest.
 
         stride is kernel_size by default; the padding counts as minus infinity. With return_indices (of
@@ -103,6 +111,7 @@ _WINDOWS = (
 
 native(
     f"_avg_pool_map(Tensor self, {_WINDOWS}) -> Tensor",
+    batch=pooling_of_size,
     derivative={
         "self": lambda grad, self_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor: (
             rl._avg_pool_backward(grad, self_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor)
@@ -112,6 +121,7 @@ native(
 )
 native(
     f"_avg_pool_backward(Tensor grad, {_WINDOWS}) -> Tensor",
+    batch=pooling_of_size,
     derivative={
         "grad": lambda grad_result, grad_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor: (
             rl._avg_pool_map(grad_result, grad_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor)
@@ -146,6 +156,7 @@ def _avg_pool(n: int) -> None:
         method=False,
         out=n > 1,
         implementation="avg_pool",
+        batch=pooling(n),
         derivative=derivative,
         formula="out[p] = mean over k of self[stride * p + k - padding], in every spatial dimension",
         doc=f"""The mean of each window over {n} spatial dimension{"s" * (n > 1)}.
@@ -175,11 +186,13 @@ for _n in (1, 2, 3):
 
 native(
     "_adaptive_avg_pool_map(Tensor self, int[] size, int spatial) -> Tensor",
+    batch=pooling_of_size,
     derivative={"self": lambda grad, self_shape, spatial: rl._adaptive_avg_pool_backward(grad, self_shape, spatial)},
     doc="Adaptive average pooling whose output has the given size.",
 )
 native(
     "_adaptive_avg_pool_backward(Tensor grad, int[] size, int spatial) -> Tensor",
+    batch=pooling_of_size,
     derivative={
         "grad": lambda grad_result, grad_shape, spatial: rl._adaptive_avg_pool_map(grad_result, grad_shape, spatial)
     },
@@ -216,6 +229,7 @@ def _adaptive(n: int) -> None:
         method=False,
         out=n > 1,
         implementation="adaptive_avg_pool",
+        batch=pooling(n),
         derivative=derivative,
         formula=mean,
         doc=doc,
@@ -226,6 +240,7 @@ def _adaptive(n: int) -> None:
             public=f"nn.functional.adaptive_avg_pool{n}d",
             out=False,
             implementation="adaptive_avg_pool",
+            batch=pooling(n),
             derivative=dict(derivative),
             formula=mean,
             doc=doc,
@@ -236,6 +251,7 @@ def _adaptive(n: int) -> None:
         method=False,
         out=n > 1,
         implementation="adaptive_max_pool",
+        batch=pooling(n),
         options={"not_differentiable": ("indices",)},
         derivative={"self": lambda grad, self_shape, indices: rl._max_pool_backward(grad, indices, self_shape, n)},
         formula=maximum,

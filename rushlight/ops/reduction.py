@@ -345,6 +345,7 @@ for _name, _backward, _word, _formula, _shown, _biased in _SPREADS:
     for _overload, _arguments, _, _ in _FORMS:  # type: ignore[assignment]
         native(
             f"{_name}{_overload}(Tensor self, {_arguments}) -> Tensor",
+            batch=None if _overload else _batch.flat_form(_name),
             derivative={"self": _single[_overload]},
             formula="" if _overload else _formula,
             doc=""
@@ -359,6 +360,7 @@ for _name, _backward, _word, _formula, _shown, _biased in _SPREADS:
         )
         native(
             f"{_name}_mean{_overload}(Tensor self, {_arguments}) -> (Tensor, Tensor mean)",
+            batch=None if _overload else _batch.flat_form(f"{_name}_mean"),
             method=False,
             derivative={"self": _pair[_overload]},
             formula="" if _overload else _formula,

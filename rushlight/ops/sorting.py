@@ -103,6 +103,7 @@ for _name, _word, _shown in (
 ):
     native(
         f"{_name}(Tensor self) -> Tensor",
+        batch="loop",
         out=False,
         derivative={"self": lambda grad, self, result: _extreme_backward(grad, self, result, None, False)},
         doc=f"""The lower median of all elements{_word}; with dim the medians along it, and where they are.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _batch
 from ._record import certain, composite, differentiated, native, rl
 from .linalg import _check_matrix, _h, _im, _is_vector, _re, _real_dtype, _unused
 
@@ -54,6 +55,7 @@ def _eigvalsh_vectors(A: Any, UPLO: str, v: Any) -> Any:
 
 native(
     "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    batch=_batch.matrices,
     derivative={
         "A": lambda grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors: _eigh_backward(
             grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors
@@ -126,6 +128,7 @@ def _eig_backward(g_w: Any, g_v: Any, w: Any, v: Any, real: bool) -> Any:
 
 native(
     "_linalg_eig(Tensor A, bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    batch=_batch.matrices,
     derivative={
         "A": lambda grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors, A_dtype: _eig_backward(
             grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors, not A_dtype.is_complex
@@ -214,6 +217,7 @@ def _svd_backward(g_u: Any, g_s: Any, g_vh: Any, U: Any, S: Any, Vh: Any, full: 
 
 native(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor Vh)",
+    batch=_batch.matrices,
     derivative={
         "A": lambda grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices: _svd_backward(
             grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices
@@ -335,6 +339,7 @@ def _pinv_forward(A: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 native(
     "_linalg_pinv(Tensor A, Tensor atol, Tensor rtol, bool hermitian) -> Tensor",
+    batch=_batch.matrices,
     derivative={"A": lambda grad, A, result: _pinv_backward(grad, result, A)},
     doc="The pseudoinverse, with tolerances as tensors.",
 )
@@ -454,6 +459,7 @@ def _lstsq_backward(g_x: Any, g_r: Any, A: Any, B: Any, X: Any, needs: tuple[boo
 native(
     "_linalg_lstsq(Tensor A, Tensor B, float rcond, str driver) -> "
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    batch=_batch.matrices,
     options={"not_differentiable": ("rank", "singular_values")},
     derivative={
         "A, B": lambda grad_solution, grad_residuals, A, B, solution, needs: _lstsq_backward(

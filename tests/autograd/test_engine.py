@@ -370,6 +370,27 @@ def test_batched_gradients(torch):
     assert j.tolist() == [[2.0, 0.0], [0.0, 4.0]]
 
 
+def test_batched_gradients_are_one_backward(torch):
+    x, w, other = (torch.rand(3, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    runs = []
+    y = (x @ w).tanh()
+    y.register_hook(lambda g: runs.append(tuple(g.shape)))
+    z = y.softmax(0)[1:].cumsum(1)
+    seeds = torch.eye(6, dtype=torch.float64).reshape(6, 2, 3)
+    got = torch.autograd.grad(
+        z, (x, other, w), seeds, is_grads_batched=True, allow_unused=True, retain_graph=True, create_graph=True
+    )
+    assert runs == [(3, 3)] and got[1] is None
+    for i in range(6):
+        one = torch.autograd.grad(z, (x, w), seeds[i], retain_graph=True)
+        assert torch.allclose(got[0][i], one[0]) and torch.allclose(got[2][i], one[1])
+    (second,) = torch.autograd.grad(got[0].pow(2).sum(), x)
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: (x @ w).tanh().softmax(0)[1:].cumsum(1).reshape(-1), x, create_graph=True
+    )
+    assert torch.allclose(second, torch.autograd.grad(jacobian.pow(2).sum(), x)[0])
+
+
 def test_set_data_of_another_shape(torch):
     x = torch.ones(2, requires_grad=True)
     (x * 2).sum().backward()

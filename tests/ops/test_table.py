@@ -16,6 +16,7 @@ import pytest
 import rushlight as torch
 from rushlight import _C
 from rushlight.func import jvp, vmap
+from rushlight.func._rules import rule_of
 from rushlight.ops._lookup import all_records
 from rushlight.ops._record import Operation
 
@@ -204,6 +205,42 @@ def test_derivatives_are_differences_to_second_order(name: str) -> None:
         warnings.simplefilter("ignore")
         assert torch.autograd.gradcheck(differentiable, inputs, atol=1e-6, rtol=1e-4, check_forward_ad=True)
         assert torch.autograd.gradgradcheck(differentiable, inputs, atol=1e-6, rtol=1e-4, check_fwd_over_rev=True)
+
+
+def test_what_runs_example_by_example_says_so() -> None:
+    """A record has a batch rule, or its family's, or names the loop. It prints those that do: pytest -rP."""
+    loops = []
+    for name, record in RECORDS.items():
+        composite = record.kind == "composite" or record.options.get("composite")
+        if composite or record.random or not any(a.type.startswith("Tensor") for a in record.arguments):
+            continue  # made of other operations, or drawn anew, or never given a batch
+        if rule_of(record) == "loop":
+            assert record.batch == "loop", f"{name} has no batch rule; write one, or batch='loop'"
+            loops.append(name)
+    print("example by example:", *loops)
+    in_networks = {n for n in loops if RECORDS[n].module in ("network", "pooling", "normalization", "loss", "matrix")}
+    assert not in_networks
+
+
+def test_the_loop_over_examples_is_right_and_silent() -> None:
+    x = torch.randn(4, 5, dtype=torch.float64)
+    index = torch.tensor([[2, 1, 0], [0, 2, 2], [1, 1, 0], [4, 3, 4]])
+    programs = {
+        "take": lambda x, i: x.take(i),
+        "put": lambda x, i: x.put(i, x[:3], accumulate=True),
+        "index_put_": lambda x, i: x.clone().index_put_((i,), x[:3], accumulate=True),
+        "masked_scatter": lambda x, i: x.masked_scatter(x > 0, x * 2),
+        "histc": lambda x, i: torch.histc(x, 3, -1, 1),
+        "bincount": lambda x, i: torch.bincount(i, minlength=5),
+        "searchsorted": lambda x, i: torch.searchsorted(x.sort()[0], i.double()),
+        "isin": lambda x, i: torch.isin(i, i[:1]),
+        "median": lambda x, i: x.median(),
+    }
+    for name, program in programs.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = vmap(program)(x, index)
+        assert got.equal(torch.stack([program(*row) for row in zip(x, index, strict=True)])), name
 
 
 @pytest.mark.parametrize("name", [n for n in POINTWISE if of_floats(n)] + OTHERS)

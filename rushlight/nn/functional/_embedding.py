@@ -6,6 +6,7 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import certain
 
 from . import _ops
 
@@ -126,14 +127,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("one_hot: no indices to find the number of classes from; expected num_classes > 0")
         return tensor.new_zeros((*tensor.shape, num_classes))
-    low, high = int(tensor.min().item()), int(tensor.max().item())
-    if low < 0:
-        raise RuntimeError(f"one_hot: expected indices >= 0, got {low}")
+    if certain((tensor < 0).any()):
+        raise RuntimeError(f"one_hot: expected indices >= 0, got {int(tensor.min())}")
     if num_classes == -1:
-        num_classes = high + 1
+        num_classes = int(tensor.max()) + 1
     elif num_classes < 1:
         raise RuntimeError(f"one_hot: num_classes; expected a positive int, got {num_classes}")
-    elif high >= num_classes:
-        raise RuntimeError(f"one_hot: expected indices below num_classes {num_classes}, got {high}")
+    elif certain((tensor >= num_classes).any()):
+        raise RuntimeError(f"one_hot: expected indices below num_classes {num_classes}, got {int(tensor.max())}")
     out = tensor.new_zeros((*tensor.shape, num_classes))
-    return out.scatter_(-1, tensor.unsqueeze(-1), 1)
+    return out.scatter(-1, tensor.unsqueeze(-1), 1)

@@ -7,6 +7,7 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import certain
 
 from .. import _reduction
 
@@ -180,7 +181,7 @@ def _nll_loss(op: str, input: Tensor, target: Tensor, weight: Any, ignore_index:
     target = target.long()
     counted = target != ignore_index
     index = target * counted
-    if not input.is_meta and bool(((index < 0) | (index >= classes)).any()):
+    if not input.is_meta and certain(((index < 0) | (index >= classes)).any()):
         wrong = target[(index < 0) | (index >= classes)].reshape(-1)[0].item()
         raise IndexError(f"{op}: target class out of range; expected 0 to {classes - 1}, got {wrong}")
     picked = input.gather(class_dim, index.unsqueeze(class_dim)).squeeze(class_dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import certain
 
 from .. import _reduction
 
@@ -127,7 +128,7 @@ def multi_margin_loss(
     classes = scores.shape[1]
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"{op}: weight; expected {classes} elements, got {weight.numel()}")
-    if not labels.is_meta and labels.numel() and not bool(((labels >= 0) & (labels < classes)).all()):
+    if not labels.is_meta and labels.numel() and certain(((labels < 0) | (labels >= classes)).any()):
         raise RuntimeError(f"{op}: target class out of range; expected 0 to {classes - 1}")
     right = scores.gather(1, labels.unsqueeze(1))
     loss = (margin - right + scores).clamp_min(0)
@@ -164,7 +165,7 @@ def multilabel_margin_loss(
     position = rushlight.arange(classes, device=y.device)
     valid = position < rushlight.where(y < 0, position, classes).amin(1, keepdim=True)
     index = rushlight.where(valid, y, rushlight.zeros_like(y))
-    if not y.is_meta and index.numel() and int(index.max().item()) >= classes:
+    if not y.is_meta and index.numel() and certain((index >= classes).any()):
         raise RuntimeError(
             f"{op}: target class out of range; expected at most {classes - 1}, got {int(index.max().item())}"
         )
