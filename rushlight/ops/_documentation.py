@@ -23,8 +23,7 @@ FORMULAS = frozenset(
 """Modules whose operations all compute numbers: there a formula is demanded, as of every elementwise record."""
 
 UNFINISHED = frozenset(
-    "special special_functions calculus embedding random arrange copies counting statistics autograd_ops tensor "
-    "functions older".split()
+    "calculus embedding random arrange copies counting statistics autograd_ops tensor functions older".split()
 )
 """Modules whose documentation is still being written."""
 

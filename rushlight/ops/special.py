@@ -13,53 +13,80 @@ from .elementwise import _conj, _function
 _function(
     "sigmoid",
     lambda grad, result: grad * _conj((1 - result) * result),
-    "1 / (1 + exp(-self)).",
+    """The logistic function, from 0 to 1.
+
+    >>> torch.sigmoid(torch.tensor([-100.0, 0.0, 1.0]))
+    tensor([0.0000, 0.5000, 0.7311])""",
     aliases="special.expit",
+    formula="out = 1 / (1 + e^-self)",
 )
 _function(
     "erf",
     lambda grad, self: grad * ((self * self).neg().exp() * (2 / math.sqrt(math.pi))),
-    "The error function.",
+    """The error function.
+
+    >>> torch.erf(torch.tensor([0.0, 1.0, -10.0]))
+    tensor([ 0.0000,  0.8427, -1.0000])""",
     types="float",
     aliases="special.erf",
+    formula="out = 2 / sqrt(pi) * integral of e^(-t^2) dt from 0 to self",
 )
 _function(
     "erfc",
     lambda grad, self: grad * ((self * self).neg().exp() * (-2 / math.sqrt(math.pi))),
-    "1 - erf(self), accurate where it is small.",
+    """The complement of the error function, accurate for large self, where it is small.
+
+    >>> torch.erfc(torch.tensor([0.0, 5.0]))
+    tensor([1.0000e+00, 1.5375e-12])""",
     types="float",
     aliases="special.erfc",
+    formula="out = 1 - erf(self)",
 )
 _function(
     "erfinv",
     lambda grad, result: grad * ((result * result).exp() * (math.sqrt(math.pi) / 2)),
-    "The inverse of erf.",
+    """The inverse of the error function: infinite at -1 and 1, NaN beyond.
+
+    >>> torch.erfinv(torch.tensor([0.0, 0.5, 1.0, 2.0]))
+    tensor([0.0000, 0.4769,    inf,    nan])""",
     types="float",
     aliases="special.erfinv",
+    formula="erf(out) = self",
 )
 _function(
     "special_ndtr",
     lambda grad, self: grad * ((self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi))),
-    "The normal distribution function.",
+    """The distribution function of the standard normal distribution.
+
+    >>> torch.special.ndtr(torch.tensor([0.0, 1.96, -1.96]))
+    tensor([0.5000, 0.9750, 0.0250])""",
     expression=lambda self: ndtr(self),
     types="float",
     aliases="special.ndtr",
     inplace=False,
     method=False,
+    formula="out = (1 + erf(self / sqrt(2))) / 2",
 )
 _function(
     "special_erfcx",
     lambda grad, self, result: grad * (self * result * 2 - 2 / math.sqrt(math.pi)),
-    "exp(self ** 2) * erfc(self), which does not vanish for large self.",
+    """The complement of the error function, scaled so that it does not vanish for large self.
+
+    >>> torch.special.erfcx(torch.tensor([0.0, 100.0]))
+    tensor([1.0000, 0.0056])""",
     expression=lambda self: erfcx(self),
     types="wide",
     aliases="special.erfcx",
     inplace=False,
+    formula="out = e^(self^2) * erfc(self)",
 )
 _function(
     "special_log_ndtr",
     lambda grad, self: grad * (math.sqrt(2 / math.pi) / rl.special_erfcx(self * -math.sqrt(0.5))),
-    "The logarithm of the normal distribution function.",
+    """The logarithm of the normal distribution function, accurate far below 0, where that is 0 to rounding.
+
+    >>> torch.special.log_ndtr(torch.tensor([0.0, -50.0]))
+    tensor([-6.9315e-01, -1.2548e+03])""",
     expression=lambda self: where(
         self < -1,
         log(erfcx(self * -math.sqrt(0.5)) * 0.5) - self * self * 0.5,
@@ -68,29 +95,42 @@ _function(
     types="wide",
     aliases="special.log_ndtr",
     inplace=False,
+    formula="out = log(ndtr(self))",
 )
 _function(
     "special_entr",
     lambda grad, self: grad * (-self.log() - 1),
-    "-self * log(self), 0 at 0 and -inf below.",
+    """The term of Shannon's entropy, in nats: 0 at 0 and -inf below.
+
+    >>> torch.special.entr(torch.tensor([0.5, 0.0, -1.0]))
+    tensor([0.3466, 0.0000,   -inf])""",
     expression=lambda self: where(isnan(self) | (self > 0), -self * log(self), where(self == 0, 0, -math.inf)),
     types="float",
     aliases="special.entr",
     inplace=False,
+    formula="out = -self * log(self)",
 )
 _function(
     "lgamma",
     lambda grad, self: grad * self.digamma(),
-    "The logarithm of |gamma(self)|.",
+    """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ...
+
+    >>> torch.lgamma(torch.tensor([1.0, 5.0, 0.0]))
+    tensor([0.0000, 3.1781,    inf])""",
     types="float",
     aliases="special.gammaln",
+    formula="out = log(|gamma(self)|)",
 )
 _function(
     "digamma",
     lambda grad, self: grad * rl._polygamma(1, self),
-    "The derivative of lgamma.",
+    """The logarithmic derivative of the gamma function.
+
+    >>> torch.digamma(torch.tensor([1.0, 2.0]))
+    tensor([-0.5772,  0.4228])""",
     types="float",
     aliases="special.psi special.digamma",
+    formula="out = gamma'(self) / gamma(self)",
 )
 
 
@@ -120,27 +160,72 @@ elementwise(
         "other": lambda grad, self, other: grad * -self * rl.special_zeta(self + 1, other),
     },
     options={"fuse": False},
-    doc="Hurwitz' zeta function, the sum of (k + other) ** -self over k >= 0.",
+    formula="out = sum of (k + other)^-self over k = 0, 1, 2, ...",
+    doc="""The zeta function of Hurwitz; that of Riemann for other = 1. NaN for self < 1. Differentiable by other
+    only.
+
+    >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
+    tensor([1.6449, 1.0823])""",
 )
 
 
-@composite("polygamma(int n, Tensor self) -> Tensor", public="polygamma special.polygamma", method=False, out=True)
+@composite(
+    "polygamma(int n, Tensor self) -> Tensor",
+    public="polygamma special.polygamma",
+    method=False,
+    out=True,
+    formula="out = d^n/dx^n digamma(x) at x = self",
+)
 def _polygamma_body(n: int, self: Any) -> Any:
-    """The n-th derivative of digamma."""
+    """The n-th derivative of the digamma function.
+
+    RuntimeError for a negative n.
+
+    Shapes: self of any shape; the result has the same. Integers become floating point.
+
+    >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
+    tensor([1.6449, 0.6449])
+    """
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n; expected n >= 0, got {n}")
     return self.digamma() if n == 0 else rl._polygamma(n, self)
 
 
-@composite("_polygamma_method(Tensor self, int n) -> Tensor", public="Tensor.polygamma", inplace=True)
+@composite(
+    "_polygamma_method(Tensor self, int n) -> Tensor",
+    public="Tensor.polygamma",
+    inplace=True,
+    formula="out = d^n/dx^n digamma(x) at x = self",
+)
 def _polygamma_method(self: Any, n: int) -> Any:
-    """The n-th derivative of digamma; the method has its arguments in the other order."""
+    """The n-th derivative of the digamma function; the method has its arguments in the other order.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.tensor([1.0, 2.0]).polygamma(1)
+    tensor([1.6449, 0.6449])
+    """
     return rl.polygamma(n, self)
 
 
-@composite("logit(Tensor self, float? eps=None) -> Tensor", public="logit special.logit", inplace=True, out=True)
+@composite(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    public="logit special.logit",
+    inplace=True,
+    out=True,
+    formula="out = log(self / (1 - self))",
+)
 def _logit(self: Any, eps: float | None = None) -> Any:
-    """log(self / (1 - self)), with self limited to [eps, 1 - eps] when eps is given."""
+    """The logarithm of the odds, the inverse of sigmoid. self is limited to [eps, 1 - eps] when eps is given;
+    else the result is infinite at 0 and 1, NaN outside.
+
+    Shapes: self of any shape; the result has the same. Integers become floating point.
+
+    >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]))
+    tensor([0.0000, 2.1972,    inf])
+    >>> torch.logit(torch.tensor([1.0]), eps=0.1)
+    tensor([2.1972])
+    """
     return rl._logit(self if eps is None else self.clamp(eps, 1 - eps))
 
 
