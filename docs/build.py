@@ -15,7 +15,7 @@ from pathlib import Path
 
 import markdown
 
-from rushlight.ops._documentation import documentation, lacking, overloads, signature_line
+from rushlight.ops._documentation import documentation, facts, lacking, overloads, signature_line
 from rushlight.ops._lookup import all_records
 from rushlight.ops._record import Operation
 
@@ -103,11 +103,7 @@ def section(overloads: list[Operation]) -> str:
     parts += [f"<p>{html.escape(paragraph)}</p>" for paragraph in [*doc.paragraphs[1:], *doc.shapes]]
     if doc.example:
         parts.append(f"<pre>{html.escape(doc.example)}</pre>")
-    differentiable = sorted({n.strip() for key, f in record.derivative.items() if f for n in key.split(",")})
-    facts = [f"Differentiable with respect to {', '.join(differentiable)}."] if differentiable else []
-    if record.view:
-        facts.append("The result shows the memory of the input.")
-    parts.append(f"<p><small>{' '.join(facts)} rushlight/ops/{record.module}.py</small></p>")
+    parts.append(f"<p><small>{html.escape(facts(overloads))} rushlight/ops/{record.module}.py</small></p>")
     return "\n".join(parts)
 
 

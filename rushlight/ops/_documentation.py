@@ -96,6 +96,23 @@ def signature_line(operation: Operation) -> str:
     return name + operation.schema[operation.schema.index("(") :]
 
 
+def facts(group: list[Operation]) -> str:
+    """What the records of a shared documentation say besides: what is differentiable, views, in-place twins, out=."""
+    said = []
+    differentiable = dict.fromkeys(
+        n.strip() for o in group for key, formula in o.derivative.items() if formula for n in key.split(",")
+    )
+    if differentiable:
+        said.append(f"Differentiable with respect to {', '.join(differentiable)}.")
+    if any(o.view for o in group):
+        said.append("The result shows the memory of the input where that is possible.")
+    if any(o.inplace for o in group):
+        said.append(f"In place: {group[0].name}_.")
+    if any(o.out and not o.writes_self for o in group) and not group[0].name.startswith("_"):
+        said.append("out= takes what the result is written to.")
+    return " ".join(said)
+
+
 def _filled(paragraph: str) -> str:
     """Broken anew when a line is long: text put together from parts has lines of any length."""
     if max(map(len, paragraph.split("\n"))) <= 120:
@@ -115,6 +132,8 @@ def docstring(operations: Iterable[Operation]) -> str:
         blocks += map(_filled, doc.paragraphs[1:])
         if doc.shapes:
             blocks.append("\n".join(map(_filled, doc.shapes)))
+        if said := facts(group):
+            blocks.append(_filled(said))
         if doc.example:
             blocks.append(doc.example)
     return "\n\n".join(blocks)

@@ -197,12 +197,10 @@ native(
 native(
     f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor",
     method=False,
-    doc="The same from start on, 1 apart.",
 )
 native(
     f"arange.start_step(Scalar start, Scalar end, Scalar step, {_OPTIONS}) -> Tensor",
     method=False,
-    doc="The same, step apart.",
 )
 native(
     f"linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, {_OPTIONS}) -> Tensor",
@@ -279,7 +277,10 @@ native(
     tensor([[1, 0, 0],
             [0, 1, 0]])""",
 )
-native(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", method=False, doc="The same with n rows and m columns.")
+native(
+    f"eye.m(int n, int m, {_OPTIONS}) -> Tensor",
+    method=False,
+)
 
 native(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
@@ -289,16 +290,6 @@ native(
     method=False,
     public="fill Tensor.fill",
     derivative={"self": lambda grad: rl.zeros_like(grad), "value": lambda grad: grad.sum()},
-    doc="The same with the value of a 0-dim tensor, which gets the sum of the gradients.",
-)
-native(
-    "fill(Tensor self, Scalar value) -> Tensor",
-    batch="plain",
-    inplace=True,
-    out=False,
-    method=False,
-    public="fill Tensor.fill",
-    derivative={"self": lambda grad: rl.zeros_like(grad)},
     doc="""One value everywhere in the shape and dtype of self; fill_ writes it into self.
 
     Shapes: self of any shape, value a number or a 0-dim tensor; the result has the shape of self.
@@ -310,6 +301,15 @@ native(
     >>> x
     tensor([[5., 5.],
             [0., 0.]])""",
+)
+native(
+    "fill(Tensor self, Scalar value) -> Tensor",
+    batch="plain",
+    inplace=True,
+    out=False,
+    method=False,
+    public="fill Tensor.fill",
+    derivative={"self": lambda grad: rl.zeros_like(grad)},
 )
 native(
     "zero(Tensor self) -> Tensor",

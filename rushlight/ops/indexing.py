@@ -129,14 +129,7 @@ native(
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
         "value": lambda grad, mask: rl.where(mask, grad, 0).sum(),
     },
-    doc="The same with the value of a 0-dim tensor, which gets the sum of the gradients where the mask is true.",
-)
-native(
-    "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    batch="pointwise",
-    inplace=True,
-    derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
-    doc="""self with a value wherever the mask is true.
+    doc="""self with a value, a number or a 0-dim tensor, wherever the mask is true.
 
     RuntimeError for a mask that is not bool.
 
@@ -144,6 +137,12 @@ native(
 
     >>> torch.tensor([1, 2, 3]).masked_fill(torch.tensor([True, False, True]), -1)
     tensor([-1,  2, -1])""",
+)
+native(
+    "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    batch="pointwise",
+    inplace=True,
+    derivative={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
 )
 native(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
@@ -242,14 +241,7 @@ native(
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "value": lambda grad, dim, index: (grad * rl.zeros_like(grad).index_fill(dim, index, 1)).sum(),
     },
-    doc="The same with the value of a 0-dim tensor.",
-)
-native(
-    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    batch="dims:index",
-    inplace=True,
-    derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
-    doc="""self with its slices at the indices along a dimension filled with a value.
+    doc="""self with its slices at the indices along a dimension filled with a value, a number or a 0-dim tensor.
 
     Shapes: self (*), index (n); the result has the shape of self.
 
@@ -257,6 +249,12 @@ native(
     >>> x.index_fill(1, torch.tensor([0, 2]), -1)
     tensor([[-1,  2, -1],
             [-1,  5, -1]])""",
+)
+native(
+    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    batch="dims:index",
+    inplace=True,
+    derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
 )
 
 

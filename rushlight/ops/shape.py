@@ -56,15 +56,10 @@ native(
     view="view",
     implementation="narrow_tensor",
     options={"composite": True},
-    doc="The same with the start in a 0-dim tensor of integers.",
-)
-native(
-    "narrow(Tensor self, int dim, int start, int length) -> Tensor",
-    view="view",
-    derivative={"self": lambda grad, self_shape, dim, start: rl._narrow_backward(grad, self_shape, dim, start)},
     doc="""The elements start to start + length - 1 along a dimension, as a view.
 
-    A negative start counts from the end. RuntimeError when the range does not fit, IndexError for a dim out of range.
+    start is a number or a 0-dim tensor of integers; a negative one counts from the end. RuntimeError when the range
+    does not fit, IndexError for a dim out of range.
 
     Shapes: self (*) of at least one dimension; in the result dim has the size length.
 
@@ -72,6 +67,11 @@ native(
     >>> x.narrow(1, 1, 2)
     tensor([[2, 3],
             [5, 6]])""",
+)
+native(
+    "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+    view="view",
+    derivative={"self": lambda grad, self_shape, dim, start: rl._narrow_backward(grad, self_shape, dim, start)},
 )
 native(
     "_narrow_backward(Tensor grad_output, int[] input_sizes, int dim, int start) -> Tensor",
@@ -306,14 +306,12 @@ native(
     "squeeze.dim(Tensor self, int dim) -> Tensor",
     view="view",
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
-    doc="Without one dimension, when its size is 1.",
 )
 native(
     "squeeze.dims(Tensor self, int[] dim) -> Tensor",
     view="view",
     implementation="squeeze_dims",
     derivative={"self": lambda grad, self_shape: grad.reshape(self_shape)},
-    doc="Without those of the given dimensions whose size is 1.",
 )
 native(
     "unsqueeze(Tensor self, int dim) -> Tensor",
@@ -522,7 +520,9 @@ native(
     derivative={
         "self": lambda grads, self_shape, self_dtype, split_size, dim: rl._split_backward(grads, self_shape, dim)
     },
-    doc="""Pieces of split_size along a dimension, as views; the last may be smaller.
+    doc="""Pieces of split_size along a dimension, as views, the last of which may be smaller; or pieces of given sizes.
+
+    RuntimeError when the given sizes do not sum up to that of the dimension.
 
     Shapes: self (*); the results have the size of their piece along dim.
 
@@ -536,7 +536,6 @@ native(
     view="multi",
     implementation="split_with_sizes",
     derivative={"self": lambda grads, self_shape, self_dtype, dim: rl._split_backward(grads, self_shape, dim)},
-    doc="Pieces of the given sizes along a dimension, as views; RuntimeError when their sum is not its size.",
 )
 native(
     "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
@@ -705,14 +704,12 @@ native(
     public="",
     out=False,
     options={"composite": True},
-    doc="The tensor on a device, and of a dtype where it is given; RuntimeError for a device that is not there.",
 )
 native(
     f"to.other(Tensor self, Tensor other, {_TO}) -> Tensor",
     public="",
     out=False,
     options={"composite": True},
-    doc="The tensor in the dtype and on the device of another.",
 )
 _CONVERTED = {
     "bool": "[False, True, True]",

@@ -99,7 +99,7 @@ _named(
     "float beta=12.0, ",
     "i0(beta sqrt(1 - (2 k / m - 1)^2)) / i0(beta)",
     "The window of James Kaiser, which holds nearly all energy in the main lobe; the greater beta, the wider that is.",
-    """>>> torch.kaiser_window(4, beta=2.0)
+    """>>> torch.kaiser_window(4, True, 2.0)
     tensor([0.4387, 0.8348, 1.0000, 0.8348])""",
     lambda k, m, beta: (
         ((1 - (k * (2 / m) - 1).square()).clamp(min=0).sqrt() * beta).i0() / rl.full((), beta, dtype=k.dtype).i0()

@@ -52,7 +52,6 @@ native(
 native(
     f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {_PAIR}",
     derivative=_moved,
-    doc="The same; sorting is always stable.",
     **_fields,
 )
 composite(
