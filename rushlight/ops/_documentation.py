@@ -22,7 +22,7 @@ FORMULAS = frozenset(
 )
 """Modules whose operations all compute numbers: there a formula is demanded, as of every elementwise record."""
 
-UNFINISHED = frozenset("calculus embedding random arrange counting statistics autograd_ops older".split())
+UNFINISHED = frozenset("calculus embedding random statistics autograd_ops older".split())
 """Modules whose documentation is still being written."""
 
 _KINDS = {"bool": "bool", "int": "integers", "float": "floating point", "wide": "floating point", "complex": "complex"}

@@ -9,7 +9,16 @@ from ._record import composite, rl
 
 @composite("flipud(Tensor self) -> Tensor")
 def flipud(self: Any) -> Any:
-    """The first dimension in reverse order."""
+    """The first dimension in reverse order, as a copy.
+
+    RuntimeError for a tensor without dimensions.
+
+    Shapes: self (n, *); the result has the same.
+
+    >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if self.dim() < 1:
         raise RuntimeError(f"flipud: Input must be >= 1-d, got {self.dim()}-d")
     return self.flip(0)
@@ -17,7 +26,16 @@ def flipud(self: Any) -> Any:
 
 @composite("fliplr(Tensor self) -> Tensor")
 def fliplr(self: Any) -> Any:
-    """The second dimension in reverse order."""
+    """The second dimension in reverse order, as a copy.
+
+    RuntimeError for fewer than two dimensions.
+
+    Shapes: self (n, m, *); the result has the same.
+
+    >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if self.dim() < 2:
         raise RuntimeError(f"fliplr: Input must be >= 2-d, got {self.dim()}-d")
     return self.flip(1)
@@ -25,7 +43,19 @@ def fliplr(self: Any) -> Any:
 
 @composite("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor")
 def rot90(self: Any, k: int, dims: Any) -> Any:
-    """The plane of two dimensions turned k times by 90 degrees, from the first towards the second."""
+    """The plane of two dimensions turned k times by 90 degrees, from the first dimension towards the second, as a
+    copy.
+
+    A negative k turns the other way. RuntimeError unless dims are two different ones.
+
+    Shapes: self (n, m), or any with two dimensions dims; for an odd k their sizes are exchanged.
+
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> torch.rot90(x), torch.rot90(x, -1)
+    (tensor([[2, 4],
+            [1, 3]]), tensor([[3, 1],
+            [4, 2]]))
+    """
     if len(dims) != 2:
         raise RuntimeError(f"rot90: expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.dim() < 2:
@@ -47,7 +77,18 @@ def rot90(self: Any, k: int, dims: Any) -> Any:
 
 @composite("hstack(Tensor[] tensors) -> Tensor", method=False, out=True)
 def hstack(tensors: Any) -> Any:
-    """Tensors side by side: along the first dimension for vectors, else the second."""
+    """Tensors joined side by side: along the first dimension for vectors, else along the second.
+
+    RuntimeError for no tensors, and for sizes that do not fit.
+
+    Shapes: tensors (n_i) or (n, m_i, *), 0-dim ones count as vectors; the result (sum n_i) or (n, sum m_i, *).
+
+    >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
+    tensor([1, 2, 3])
+    >>> torch.hstack([torch.tensor([[1], [2]]), torch.tensor([[3], [4]])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
     items = [rl.atleast_1d(t) for t in tensors]
@@ -56,7 +97,17 @@ def hstack(tensors: Any) -> Any:
 
 @composite("vstack(Tensor[] tensors) -> Tensor", public="vstack row_stack", method=False, out=True)
 def vstack(tensors: Any) -> Any:
-    """Tensors below each other; vectors are rows."""
+    """Tensors joined below each other, along the first dimension; vectors are rows.
+
+    RuntimeError for no tensors, and for sizes that do not fit.
+
+    Shapes: tensors (m) or (n_i, m, *); the result (sum n_i, m, *).
+
+    >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([[3, 4], [5, 6]])])
+    tensor([[1, 2],
+            [3, 4],
+            [5, 6]])
+    """
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return rl.cat([rl.atleast_2d(t) for t in tensors], 0)
@@ -64,7 +115,16 @@ def vstack(tensors: Any) -> Any:
 
 @composite("dstack(Tensor[] tensors) -> Tensor", method=False, out=True)
 def dstack(tensors: Any) -> Any:
-    """Tensors behind each other, along the third dimension."""
+    """Tensors joined behind each other, along the third dimension; vectors and matrices get one of size 1.
+
+    RuntimeError for no tensors, and for sizes that do not fit.
+
+    Shapes: tensors (m), (n, m) or (n, m, k_i, *); the result (1, m, k) or (n, m, k, *), k the sum of k_i.
+
+    >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return rl.cat([rl.atleast_3d(t) for t in tensors], 2)
@@ -72,15 +132,38 @@ def dstack(tensors: Any) -> Any:
 
 @composite("column_stack(Tensor[] tensors) -> Tensor", method=False, out=True)
 def column_stack(tensors: Any) -> Any:
-    """Tensors side by side; vectors are columns."""
+    """Tensors joined side by side, along the second dimension; vectors are columns.
+
+    RuntimeError for no tensors, and for sizes that do not fit.
+
+    Shapes: tensors (n) or (n, m_i, *); the result (n, sum m_i, *).
+
+    >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([[3, 4], [5, 6]])])
+    tensor([[1, 3, 4],
+            [2, 5, 6]])
+    """
     if not tensors:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return rl.cat([t.reshape(t.numel(), 1) if t.dim() <= 1 else t for t in tensors], 1)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", out=True)
+@composite(
+    "inner(Tensor self, Tensor other) -> Tensor",
+    out=True,
+    formula="out[i, j] = sum_k self[i, k] other[j, k]",
+)
 def inner(self: Any, other: Any) -> Any:
-    """Sums of products over the last dimensions."""
+    """Inner products over the last dimensions: of two vectors a number, of matrices those of all pairs of rows.
+
+    RuntimeError when the last sizes differ; the product where one has no dimension.
+
+    Shapes: self (*A, n), other (*B, n); the result (*A, *B).
+
+    >>> torch.inner(torch.tensor([1, 2]), torch.tensor([10, 100]))
+    tensor(210)
+    >>> torch.inner(torch.tensor([[1, 2], [3, 4]]), torch.tensor([10, 100]))
+    tensor([210, 430])
+    """
     if self.dim() == 0 or other.dim() == 0:
         return self * other
     if self.size(-1) != other.size(-1):
@@ -91,9 +174,21 @@ def inner(self: Any, other: Any) -> Any:
     return rl.tensordot(self, other, ([-1], [-1]))
 
 
-@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+@composite(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+    formula="out = |self - other| <= atol + rtol |other|",
+)
 def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
-    """Whether |self - other| <= atol + rtol * |other|, element by element."""
+    """Whether two tensors are close, element by element.
+
+    Infinities are close to themselves alone, NaN to NaN with equal_nan. RuntimeError for dtypes that differ and for
+    negative tolerances.
+
+    Shapes: self and other broadcast; the result, bool, has their common shape.
+
+    >>> torch.isclose(torch.tensor([1.0, 1.1]), torch.tensor([1.000001, 1.0]))
+    tensor([ True, False])
+    """
     if self.dtype != other.dtype:
         raise RuntimeError(f"isclose: expected both tensors to have one dtype, got {self.dtype} and {other.dtype}")
     if rtol < 0 or atol < 0:
@@ -112,15 +207,36 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 @composite(
     "_allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Any",
     public="Tensor.allclose",
+    formula="out = all of |self - other| <= atol + rtol |other|",
 )
 def _allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
-    """Whether all elements are close."""
+    """Whether all elements of two tensors are close; see isclose.
+
+    Shapes: self and other broadcast; the result is a Python bool.
+
+    >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1])
+    >>> x.allclose(y), x.allclose(y, rtol=0.1)
+    (False, True)
+    """
     return rl.allclose(self, other, rtol, atol, equal_nan)
 
 
-@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", out=True)
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    out=True,
+    formula="out_i = x_(i+1) - x_i, n times",
+)
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
-    """Differences of neighbours along a dimension, n times."""
+    """Differences of neighbours along a dimension, n times; of bool whether they differ.
+
+    prepend and append are joined to self before. RuntimeError for a negative n, and for a tensor without dimensions.
+
+    Shapes: self (*); in the result dim is smaller by n.
+
+    >>> x = torch.tensor([1, 4, 9, 16])
+    >>> x.diff(), x.diff(n=2), x.diff(prepend=torch.tensor([0]))
+    (tensor([3, 5, 7]), tensor([2, 2]), tensor([1, 3, 5, 7]))
+    """
     if self.dim() == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -136,9 +252,24 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     return joined
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out=True)
+@composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    out=True,
+    formula="out[i][j] = self[indices[i][j]][j]   (for dim 0)",
+)
 def take_along_dim(self: Any, indices: Any, dim: Any) -> Any:
-    """Elements picked along a dimension, with the other dimensions broadcast; of the flattened tensor without dim."""
+    """Elements picked along a dimension, as the indices of argsort name them, with the other dimensions broadcast.
+
+    Negative indices count from the end. Without dim the indices count all elements, from 0. RuntimeError for indices
+    that are not int64.
+
+    Shapes: self and indices of as many dimensions, which broadcast but for dim; in the result dim has the size of
+    indices.
+
+    >>> x = torch.tensor([[30, 10, 20]])
+    >>> torch.take_along_dim(x, x.argsort(1), 1)
+    tensor([[10, 20, 30]])
+    """
     if indices.dtype != rl.int64:
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
     if dim is None:
@@ -161,9 +292,20 @@ def take_along_dim(self: Any, indices: Any, dim: Any) -> Any:
     return source.gather(dim, index)
 
 
-@composite("trace(Tensor self) -> Tensor")
+@composite(
+    "trace(Tensor self) -> Tensor",
+    formula="out = sum_i self_ii",
+)
 def trace(self: Any) -> Any:
-    """The sum of a matrix's diagonal."""
+    """The sum of a matrix's diagonal.
+
+    RuntimeError for other than two dimensions.
+
+    Shapes: self (n, m); the result ().
+
+    >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
+    tensor(5)
+    """
     if self.dim() != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.dim()}")
     return self.diagonal().sum()

@@ -15,7 +15,25 @@ native(
 
 @composite("repeat_interleave(Tensor repeats, *, int? output_size=None) -> Tensor", method=False)
 def repeat_interleave(repeats: Any, output_size: Any) -> Any:
-    """0 repeats[0] times, 1 repeats[1] times and so on."""
+    """Each slice of a dimension (each element, without dim) repeated, the copies one after the other.
+
+    Without self the numbers 0, 1, ... themselves are repeated.
+
+    repeats is a number, or a vector of one number per slice. output_size, the total, spares looking at them;
+    RuntimeError for another total, negative numbers and another count of them.
+
+    Shapes: self (*), repeats () or (n), n the size of dim; in the result dim has their sum, without dim it is a vector.
+
+    >>> torch.repeat_interleave(torch.tensor([[1, 2], [3, 4]]), 2, dim=0)
+    tensor([[1, 2],
+            [1, 2],
+            [3, 4],
+            [3, 4]])
+    >>> torch.repeat_interleave(torch.tensor([5, 6]), torch.tensor([1, 3]))
+    tensor([5, 6, 6, 6])
+    >>> torch.repeat_interleave(torch.tensor([1, 3]))
+    tensor([0, 1, 1, 1])
+    """
     if repeats.dim() != 1:
         raise RuntimeError(f"repeat_interleave: repeats; expected a vector, got shape {list(repeats.shape)}")
     if repeats.dtype not in (rl.int64, rl.int32):
@@ -33,7 +51,6 @@ def repeat_interleave(repeats: Any, output_size: Any) -> Any:
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor"
 )
 def repeat_interleave_tensor(self: Any, repeats: Any, dim: Any, output_size: Any) -> Any:
-    """Each slice of a dimension (each element, without dim) as many times as its number in repeats says."""
     if dim is None:
         self, dim = self.reshape(-1), 0
     elif self.dim() == 0:
@@ -52,7 +69,6 @@ def repeat_interleave_tensor(self: Any, repeats: Any, dim: Any, output_size: Any
 
 @composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor")
 def repeat_interleave_int(self: Any, repeats: int, dim: Any, output_size: Any) -> Any:
-    """Each slice of a dimension (each element, without dim) repeats times."""
     if repeats < 0:
         raise RuntimeError(f"repeat_interleave: repeats; expected at least 0, got {repeats}")
     if dim is None or self.dim() == 0:
@@ -79,16 +95,34 @@ native(
     "-> Tensor",
     batch="loop",
     method=False,
-    doc="Where each value would go into a sequence sorted along its last dimension: before equal elements, or after "
-    "them with right=True or side='right'. The sequence is one for all values, or there is one per row; sorter is "
-    "the order in which it is sorted, when it is not. The result is int64, or int32 with out_int32.",
+    formula="out = how many elements of the sequence are < self, or <= self with right",
+    doc="""Where each value would go into a sequence sorted along its last dimension, so that it stays sorted.
+
+    It goes before equal elements, or after them with right=True or side='right'. The sequence is one for all values,
+    or there is one per row; sorter is the order in which it is sorted, when it is not.
+
+    Shapes: sorted_sequence (n) and self of any shape, or (*, n) and (*, m); the result has the shape of self, int64,
+    or int32 with out_int32.
+
+    >>> sequence = torch.tensor([10, 20, 20, 30])
+    >>> values = torch.tensor([5, 20, 25])
+    >>> torch.searchsorted(sequence, values), torch.searchsorted(sequence, values, right=True)
+    (tensor([0, 1, 3]), tensor([0, 3, 3]))""",
 )
 native(
     f"bucketize(Tensor|Scalar self, Tensor boundaries, *, {_SEARCH}) -> Tensor",
     batch="loop",
     method=False,
-    doc="The number of the interval between boundaries, a sorted vector, that each value lies in; boundaries belong to "
-    "the interval on their left, with right=True to the other.",
+    formula="out = how many boundaries are < self, or <= self with right",
+    doc="""The number of the interval between boundaries, a sorted vector, that each value lies in.
+
+    Boundaries belong to the interval on their left, with right=True to the one on their right.
+
+    Shapes: self of any shape, boundaries (n); the result has the shape of self, int64, or int32 with out_int32.
+
+    >>> boundaries = torch.tensor([10, 20])
+    >>> torch.bucketize(torch.tensor([5, 10, 15, 25]), boundaries)
+    tensor([0, 0, 1, 2])""",
 )
 native(
     "_isin(Tensor elements, Tensor sorted, bool invert) -> Tensor",
@@ -104,7 +138,17 @@ for _overload, _elements, _test, _one in (
         f"isin{_overload}({_elements}, {_test}, *, bool assume_unique=False, bool invert=False) -> Tensor",
         method=False,
         out=True,
-        doc="Whether each of the elements is one of test_elements, or with invert, is none of them.",
+        doc=""
+        if _overload
+        else """Whether each of the elements is one of test_elements, or with invert, is none of them.
+
+    assume_unique is accepted and changes nothing. RuntimeError for bool and complex numbers.
+
+    Shapes: elements (*), test_elements of any shape, either may be a number; the result, bool, has the shape of
+    elements.
+
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([3, 1, 7]))
+    tensor([ True, False, True])""",
     )(lambda elements, tests, assume_unique, invert: _is_in(elements, tests, invert))
 
 
@@ -162,9 +206,17 @@ def _slices(self: Any, dim: int, name: str) -> tuple[Any, int]:
 def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The different elements, or slices along a dimension, in ascending order.
 
-    Returns:
-        The values; with return_inverse also where among them each element is, with return_counts also how often each
-        occurs. Every NaN differs from all others.
+    With return_inverse also where among them each element is, with return_counts also how often each occurs. Every NaN
+    differs from all others. They are in order also without sorted. NotImplementedError for complex numbers.
+
+    Shapes: self (*); the values (n), the inverse (*), the counts (n); along dim the values have n slices there, and
+    the inverse has the size of dim.
+
+    >>> torch.unique(torch.tensor([3, 1, 3, 2]), return_inverse=True, return_counts=True)
+    (tensor([1, 2, 3]), tensor([2, 0, 2, 1]), tensor([1, 1, 2]))
+    >>> torch.unique(torch.tensor([[3, 1], [0, 2], [3, 1]]), dim=0)
+    tensor([[0, 2],
+            [3, 1]])
     """
     if dim is None:
         if self.is_complex():
@@ -183,7 +235,17 @@ def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool, d
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
 )
 def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
-    """The elements, or slices along a dimension, without those that equal the one before; returns what unique does."""
+    """The elements, or slices along a dimension, without those that equal the one before.
+
+    With return_inverse also which of the results stands for each element, with return_counts also how many.
+    NotImplementedError for complex numbers.
+
+    Shapes: self (*); the values (n), the inverse (*), the counts (n); along dim the values have n slices there, and
+    the inverse has the size of dim.
+
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1, 1, 1]), return_counts=True)
+    (tensor([1, 2, 1]), tensor([2, 1, 3]))
+    """
     if dim is None:
         if self.is_complex():
             raise NotImplementedError(f"unique_consecutive: not implemented for {self.dtype}")
@@ -201,14 +263,31 @@ native(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     batch="loop",
     out=False,
-    doc="How often each number from 0 to the greatest occurs in a vector of integers that are not negative, or the sum "
-    "of its weights; at least minlength numbers. The sums are float64, of float32 weights float32.",
+    formula="out_k = how many self_i = k, or the sum of their weights",
+    doc="""How often each number from 0 to the greatest occurs in a vector of integers that are not negative.
+
+    At least minlength numbers are counted. The sums of weights are float64, of float32 weights float32. RuntimeError
+    for negative numbers and for other than one dimension.
+
+    Shapes: self (n), weights (n); the result (max(minlength, greatest + 1)), int64 without weights.
+
+    >>> torch.bincount(torch.tensor([0, 2, 2, 5]))
+    tensor([1, 0, 2, 0, 0, 1])
+    >>> torch.bincount(torch.tensor([0, 1, 1]), weights=torch.tensor([0.5, 1.0, 2.0]))
+    tensor([0.5000, 3.0000])""",
 )
 native(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     batch="loop",
-    doc="How many elements lie in each of equal bins between min and max; between the least and the greatest element "
-    "when both are 0. Others and NaN are not counted.",
+    formula="out_k = how many elements are in [min + k w, min + (k + 1) w), w = (max - min) / bins",
+    doc="""How many elements lie in each of equal bins between min and max, the last of which is closed.
+
+    They reach from the least to the greatest element when both are 0. Elements beyond them and NaN are not counted.
+
+    Shapes: self of any shape; the result (bins), of the dtype of self.
+
+    >>> torch.histc(torch.tensor([0.0, 1.0, 1.5, 4.0, 9.0]), bins=4, min=0, max=4)
+    tensor([1., 2., 0., 1.])""",
 )
 native(
     "_histogram(Tensor self, Tensor[] edges, Tensor? weight, bool uniform) -> Tensor",
@@ -275,11 +354,27 @@ def _weight_fits(weight: Any, shape: Any, name: str) -> None:
 _HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
 
 
-@composite(f"histogram(Tensor self, int bins=100, *, float[]? range=None, {_HISTOGRAM}", out=True)
+@composite(
+    f"histogram(Tensor self, int bins=100, *, float[]? range=None, {_HISTOGRAM}",
+    out=True,
+    formula="hist_k = sum of the weights of the elements in [edge_k, edge_(k+1))",
+)
 def histogram(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
-    """Weighted counts over equal bins between two numbers, by default the least and the greatest; and the bins' edges.
+    """Weighted counts over bins, and the edges of the bins: equal ones between two numbers, or those between the
+    elements of a sorted vector.
 
-    With density, the counts are divided by their sum and the widths of the bins. The last bin is closed.
+    range has the two numbers, by default the least and the greatest element; the last bin is closed. With density, the
+    counts are divided by their sum and the widths of the bins. RuntimeError for a weight of another shape,
+    NotImplementedError for other dtypes than float32 and float64.
+
+    Shapes: self (*), weight (*), bins a number or (n + 1); hist (n), bin_edges (n + 1).
+
+    >>> torch.histogram(torch.tensor([0.0, 1.0, 1.5, 4.0]), bins=2)
+    rushlight.return_types.histogram(
+    hist=tensor([3., 1.]),
+    bin_edges=tensor([0., 2., 4.]))
+    >>> torch.histogram(torch.tensor([0.0, 1.0, 1.5, 4.0]), torch.tensor([0.0, 1.0, 4.0])).hist
+    tensor([1., 3.])
     """
     _weight_fits(weight, self.shape, "histogram")
     points = self.detach().reshape(-1, 1)
@@ -289,7 +384,6 @@ def histogram(self: Any, bins: int, range: Any, weight: Any, density: bool) -> A
 
 @composite(f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_HISTOGRAM}", out=True)
 def histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    """Weighted counts over the bins between the elements of a sorted vector."""
     _weight_fits(weight, self.shape, "histogram")
     points = self.detach().reshape(-1, 1)
     return _count(points, [bins], weight, density, False, "histogram"), bins.clone()
@@ -299,16 +393,22 @@ def histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> Any:
     "histogramdd(Tensor self, Any bins, float[]? range=None, Tensor? weight=None, bool density=False) "
     "-> (Tensor hist, Any bin_edges)",
     method=False,
+    formula="hist_(k, l, ...) = sum of the weights of points in bin k of the first coordinate, l of the second, ...",
 )
 def histogramdd(self: Any, bins: Any, range: Any, weight: Any, density: bool) -> Any:
-    """Weighted counts of points, whose coordinates stand in the last dimension, over a grid of bins.
+    """Weighted counts of points, whose coordinates stand in the last dimension, over a grid of bins, and the edges
+    per dimension.
 
-    Args:
-        bins: their number in every dimension, or per dimension; or vectors of edges.
-        range: least and greatest number of each dimension, one after the other.
+    bins is their number in every dimension, or a list of numbers, or of vectors of edges; range has the least and the
+    greatest number of each dimension, one after the other. With density, the counts are divided by their sum and the
+    volumes of the bins. RuntimeError for fewer than two dimensions, and for bins that are not as many as coordinates.
 
-    Returns:
-        The counts, and the edges per dimension.
+    Shapes: self (*, D), weight (*); hist (n_1, ..., n_D), bin_edges D vectors (n_d + 1).
+
+    >>> points = torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.0, 4.0]])
+    >>> torch.histogramdd(points, [2, 2]).hist
+    tensor([[1., 0.],
+            [1., 1.]])
     """
     if self.dim() < 2:
         raise RuntimeError(f"histogramdd: expected at least 2 dimensions, got {self.dim()}")
@@ -336,17 +436,22 @@ _SEGMENTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)} |
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
     "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
     method=False,
+    formula="out_k = reduce(data[b], ..., data[e - 1]), b = lengths_0 + ... + lengths_(k-1), e = b + lengths_k",
 )
 def segment_reduce(
     data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool, initial: Any
 ) -> Any:
     """Reductions of consecutive segments of a dimension: 'sum', 'mean', 'prod', 'max' or 'min'.
 
-    Args:
-        lengths: of the segments, one row for each index of the dimensions before axis; they add up to the size of axis,
-            unless unsafe.
-        offsets: instead of lengths, where each segment begins, and the end of the last.
-        initial: what every segment begins with; by default nothing (an empty one is the identity, or NaN for means).
+    lengths are those of the segments, one row for each index of the dimensions before axis; they add up to the size of
+    axis, unless unsafe. offsets say instead where each segment begins, and the end of the last. initial is what every
+    segment begins with, by default nothing: an empty one is the identity then, or NaN for means. RuntimeError for
+    other reductions and lengths that do not fit, NotImplementedError for integers.
+
+    Shapes: data (*, n, ...) with axis after *, lengths (*, k); the result (*, k, ...).
+
+    >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0, 4.0]), "sum", lengths=torch.tensor([1, 0, 3]))
+    tensor([1., 0., 9.])
     """
     if reduce not in _SEGMENTS:
         raise RuntimeError(f"segment_reduce: reduce; expected one of {', '.join(_SEGMENTS)}, got {reduce!r}")
