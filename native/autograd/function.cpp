@@ -43,6 +43,17 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
   });
 }
 
+PyObject* get_raw_saved_tensors(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Node* n = reinterpret_cast<Node*>(self);
+    Py module(need(PyImport_ImportModule("rushlight.autograd.graph")));
+    Py tuple(need(PyTuple_New(n->saved_count)));
+    for (uint32_t i = 0; i < n->saved_count; i++)
+      PyTuple_SET_ITEM(tuple.get(), i, need(PyObject_CallMethod(module.get(), "_saved_tensor", "OI", self, i)));
+    return tuple.take();
+  });
+}
+
 template <PyObject* FunctionNode::* Field>
 PyObject* get_field(PyObject* self, void*) {
   PyObject* o = function_of(self)->*Field;
@@ -66,6 +77,7 @@ int set_materialize(PyObject* self, PyObject* value, void*) {
 
 PyGetSetDef function_getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward got.", nullptr},
+    {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, "The same as SavedTensor objects.", nullptr},
     {"saved_variables", get_saved_tensors, nullptr, "The same as saved_tensors.", nullptr},
     {"to_save", get_field<&FunctionNode::to_save>, set_field<&FunctionNode::to_save>, nullptr, nullptr},
     {"saved_for_forward", get_field<&FunctionNode::saved_for_forward>, set_field<&FunctionNode::saved_for_forward>,

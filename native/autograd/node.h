@@ -189,12 +189,16 @@ void retain_grad_off(Node* node, Tensor* t);
 
 // Saving and reading back (record.cpp).
 void save_tensor(Node* n, Saved& slot, Tensor* t, bool is_output, uint32_t output_index);
+// Where a saved result, or old value, of this number stands in the graph: nullptr and an output number for nowhere.
+Node* saved_link(Node* n, uint32_t& index);
 // The saved value ready for use. A tensor is kept alive in `held` when it is not the saved object itself.
 Value unpack_saved(Node* n, const Saved& slot, TensorRef& held);
 [[noreturn]] void throw_released(Node* n);
 extern PyObject* write_watcher;  // called with the tensor before each in-place write, or nullptr (saved_hooks.cpp)
 extern thread_local int saved_hooks_depth __attribute__((tls_model("initial-exec")));  // saved_hooks.cpp
 void pack_saved(Saved& slot, Tensor* t, bool is_output, uint32_t output_index);
+// The same for what is saved already; RuntimeError when it has hooks, or was freed or written.
+void pack_later(Node* n, Saved& slot, PyObject* pack, PyObject* unpack);
 TensorRef unpack_packed(Node* n, const Saved& slot);
 
 // The forward line (source_line.cpp).

@@ -122,8 +122,50 @@ PyObject* forward_line(PyObject* self, PyObject*) {
   });
 }
 
-// _saved_<name>: what the node keeps for backward.
-PyObject* saved_attribute(Node* n, const char* name) {
+Saved& slot_of(Node* n, Py_ssize_t position) {
+  RL_CHECK(position >= 0 && position < n->saved_count, Index, "%s saved %u values, asked for number %zd",
+           node_name(n).c_str(), n->saved_count, position);
+  return n->saved[position];
+}
+
+// rushlight.autograd.graph.SavedTensor(node, position)
+PyObject* raw_saved(Node* n, Py_ssize_t position) {
+  static PyObject* type = nullptr;
+  if (!type) {
+    Py module(need(PyImport_ImportModule("rushlight.autograd.graph")));
+    type = need(PyObject_GetAttrString(module.get(), "_saved_tensor"));
+  }
+  return need(PyObject_CallFunction(type, "On", n->object(), position));
+}
+
+// _saved_unpack(position), _saved_packed(position) -> (packed value, unpack hook), _saved_hooks(position, pack, unpack)
+PyObject* saved_unpack(PyObject* self, PyObject* position) {
+  return guarded([&]() -> PyObject* {
+    Node* n = node_of(self);
+    GradGuard on(true);
+    TensorRef held;
+    return need(value_to_python(unpack_saved(n, slot_of(n, PyLong_AsSsize_t(position)), held)));
+  });
+}
+PyObject* saved_packed(PyObject* self, PyObject* position) {
+  return guarded([&]() -> PyObject* {
+    const Saved& s = slot_of(node_of(self), PyLong_AsSsize_t(position));
+    if (!s.packed || s.freed) return need(Py_BuildValue("(NO)", need(value_to_python(s.value)), Py_None));
+    return need(Py_BuildValue("(OO)", PyTuple_GET_ITEM(s.value.object, 0), PyTuple_GET_ITEM(s.value.object, 1)));
+  });
+}
+PyObject* saved_hooks(PyObject* self, PyObject* args) {
+  Py_ssize_t position;
+  PyObject *pack, *unpack;
+  if (!PyArg_ParseTuple(args, "nOO:register_hooks", &position, &pack, &unpack)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    pack_later(node_of(self), slot_of(node_of(self), position), pack, unpack);
+    Py_RETURN_NONE;
+  });
+}
+
+// _saved_<name>: what the node keeps for backward. `raw`: as a SavedTensor, if it is a tensor.
+PyObject* saved_attribute(Node* n, const char* name, bool raw) {
   if (n->kind != NodeKind::Operation) return nullptr;
   const Op& op = *n->op;
   const Derivative& d = derivative_of(op);
@@ -147,6 +189,10 @@ PyObject* saved_attribute(Node* n, const char* name) {
     else if (s.kind == SourceKind::Shapes)
       full += "_sizes";
     if (full != name) continue;
+    if (raw) {
+      bool tensor = s.kind == SourceKind::Argument ? op.tensor_mask >> s.index & 1 : s.kind == SourceKind::Result;
+      return tensor && n->saved[k].value.tag != Tag::TensorList ? raw_saved(n, k) : nullptr;
+    }
     GradGuard on(true);
     TensorRef held;
     Value v = unpack_saved(n, n->saved[k], held);
@@ -159,10 +205,11 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   const char* text = PyUnicode_AsUTF8(name);
-  if (!text || std::strncmp(text, "_saved_", 7)) return nullptr;
+  bool raw = text && !std::strncmp(text, "_raw_saved_", 11);
+  if (!raw && (!text || std::strncmp(text, "_saved_", 7))) return nullptr;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  found = guarded([&] { return saved_attribute(node_of(self), text + 7); });
+  found = guarded([&] { return saved_attribute(node_of(self), text + (raw ? 11 : 7), raw); });
   if (found || PyErr_Occurred()) {
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -182,10 +229,12 @@ PyObject* node_dir(PyObject* self, PyObject*) {
       for (uint32_t m = n->save_mask; m; m &= m - 1) {
         const Source& s = d.saved[static_cast<size_t>(__builtin_ctz(m))];
         if (s.kind != SourceKind::Argument && s.kind != SourceKind::Result) continue;
-        std::string name =
-            std::string("_saved_") + (s.kind == SourceKind::Argument ? n->op->arguments[s.index].name : "result");
-        Py text(need(PyUnicode_FromString(name.c_str())));
-        if (PyList_Append(list.get(), text.get()) < 0) throw PythonError();
+        for (const char* prefix : {"_saved_", "_raw_saved_"}) {
+          std::string name = prefix;
+          name += s.kind == SourceKind::Argument ? n->op->arguments[s.index].name : "result";
+          Py text(need(PyUnicode_FromString(name.c_str())));
+          if (PyList_Append(list.get(), text.get()) < 0) throw PythonError();
+        }
       }
     }
     return list.take();
@@ -198,6 +247,9 @@ PyMethodDef node_methods[] = {
     {"register_prehook", register_prehook, METH_O, "Calls hook(grad_outputs) before the node; returns a handle."},
     {"forward_line", forward_line, METH_NOARGS, "(file, line, function) of the line that recorded the node, or None."},
     {"_sequence_nr", sequence_number, METH_NOARGS, "Nodes with higher numbers run first."},
+    {"_saved_unpack", saved_unpack, METH_O, nullptr},
+    {"_saved_packed", saved_packed, METH_O, nullptr},
+    {"_saved_hooks", saved_hooks, METH_VARARGS, nullptr},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

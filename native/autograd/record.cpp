@@ -218,6 +218,14 @@ void throw_released(Node* n) {
       node_name(n).c_str(), line.c_str());
 }
 
+Node* saved_link(Node* n, uint32_t& index) {
+  if (index == kOldValue) {
+    index = n->edges[0].index;
+    return n->op->differentiable_mask & 1 ? n->edges[0].node : nullptr;
+  }
+  return index < n->output_count && !n->outputs[index].differentiable ? nullptr : n;
+}
+
 Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
   if (s.value.tag != Tag::Tensor) {
     if (RL_UNLIKELY(s.freed)) throw_released(n);
@@ -243,14 +251,8 @@ Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
   if (RL_UNLIKELY(anomaly.enabled)) anomaly_verify(n, static_cast<uint32_t>(&s - n->saved), &t, 1);
   if (!s.is_output || !thread_state.grad_mode) return s.value;
   // A result (or an old value) gets its link back, so that its use is differentiated too.
-  Node* source = n;
   uint32_t index = s.output_index;
-  if (index == kOldValue) {
-    source = n->op->differentiable_mask & 1 ? n->edges[0].node : nullptr;
-    index = n->edges[0].index;
-  } else if (index < n->output_count && !n->outputs[index].differentiable) {
-    source = nullptr;
-  }
+  Node* source = saved_link(n, index);
   if (!source) return s.value;
   NodeRef view;
   if (RL_UNLIKELY(source == n && n->owner != nullptr)) {  // what was written is now seen through the base

@@ -84,9 +84,9 @@ PyMethodDef functions[] = {{"_push_saved_tensors_hooks", push, METH_VARARGS, nul
 
 // The saved value is a tuple (packed, unpack, node or None, output number): what unpack returns gets that place in the
 // graph.
-void pack_saved(Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
-  Pair hooks = stack.back();
-  Py pack = Py::share(hooks.pack), unpack = Py::share(hooks.unpack);
+static void pack_with(PyObject* pack_hook, PyObject* unpack_hook, Saved& s, Tensor* t, bool is_output,
+                      uint32_t output_index) {
+  Py pack = Py::share(pack_hook), unpack = Py::share(unpack_hook);
   TensorRef alias = is_output ? shallow_copy(t) : TensorRef::share(t);
   uint32_t version = t->version();
   Py packed;
@@ -112,6 +112,29 @@ void pack_saved(Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
   s.output_index = output_index;
 }
 
+void pack_saved(Saved& s, Tensor* t, bool is_output, uint32_t output_index) {
+  pack_with(stack.back().pack, stack.back().unpack, s, t, is_output, output_index);
+}
+
+void pack_later(Node* n, Saved& s, PyObject* pack, PyObject* unpack) {
+  RL_CHECK(!s.freed, Runtime,
+           "register_hooks: what %s saved was freed by a backward; register the hooks before it, or pass "
+           "retain_graph=True to it",
+           node_name(n).c_str());
+  RL_CHECK(!s.packed, Runtime, "register_hooks: %s has hooks for this tensor; expected none, as one pair is allowed",
+           node_name(n).c_str());
+  RL_CHECK(s.value.tag == Tag::Tensor, Runtime, "register_hooks: %s saved no tensor here", node_name(n).c_str());
+  TensorRef held;
+  unpack_saved(n, s, held);  // which refuses what was written since
+  TensorRef kept = TensorRef::own(s.value.tensor);
+  try {
+    pack_with(pack, unpack, s, kept.get(), s.is_output, s.output_index);
+  } catch (...) {
+    kept.take();  // still the slot's
+    throw;
+  }
+}
+
 TensorRef unpack_packed(Node* n, const Saved& s) {
   Py tuple = Py::share(s.value.object);
   Py result(need(PyObject_CallOneArg(PyTuple_GET_ITEM(tuple.get(), 1), PyTuple_GET_ITEM(tuple.get(), 0))));
@@ -119,9 +142,9 @@ TensorRef unpack_packed(Node* n, const Saved& s) {
   RL_CHECK(t, Type, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
            Py_TYPE(result.get())->tp_name);
   PyObject* o = PyTuple_GET_ITEM(tuple.get(), 2);
-  Node* source = s.is_output ? n : o != Py_None ? reinterpret_cast<Node*>(o) : nullptr;
   uint32_t index =
       s.is_output ? s.output_index : static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(tuple.get(), 3)));
+  Node* source = s.is_output ? saved_link(n, index) : o != Py_None ? reinterpret_cast<Node*>(o) : nullptr;
   TensorRef copy = shallow_copy(t);
   NodeRef view;
   if (source == n && n->owner) {

@@ -211,4 +211,8 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"rushlight.autograd.{name}")
+    if name == "SavedTensor":
+        from .graph import SavedTensor
+
+        return SavedTensor
     raise AttributeError(f"module 'rushlight.autograd' has no attribute {name!r}")

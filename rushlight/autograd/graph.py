@@ -50,6 +50,63 @@ def increment_version(tensor: Any) -> None:
         _C._increment_version(t)
 
 
+class SavedTensor:
+    """What a node saved, as it is kept: ``node._raw_saved_self``, or an element of ``node._raw_saved_tensors``.
+
+    Raises:
+        RuntimeError: it is made by a user.
+
+    Example::
+
+        >>> x = rushlight.ones(2, requires_grad=True)
+        >>> y = x * x
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), rushlight.tensor)
+        >>> y.grad_fn._raw_saved_self.data, y.grad_fn._saved_self
+        ([1.0, 1.0], tensor([1., 1.], requires_grad=True))
+    """
+
+    _node: Any
+    _position: int
+
+    def __init__(self) -> None:
+        raise RuntimeError("SavedTensor: expected to come from a node; it cannot be made from Python")
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Packs the tensor now; ``unpack_hook`` gives it back when it is used.
+
+        Raises:
+            RuntimeError: there are hooks already, or the tensor was freed or written in place.
+            TypeError: a hook cannot be called.
+        """
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError(f"register_hooks: expected two functions, got {pack_hook!r} and {unpack_hook!r}")
+        self._node._saved_hooks(self._position, pack_hook, unpack_hook)
+
+    def unpack(self) -> Any:
+        """The tensor, with its place in the graph.
+
+        Raises:
+            RuntimeError: it was freed, or written in place.
+        """
+        return self._node._saved_unpack(self._position)
+
+    @property
+    def data(self) -> Any:
+        """What is kept: the tensor, what the pack hook returned, or None after it was freed."""
+        return self._node._saved_packed(self._position)[0]
+
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that gives the tensor back, or None."""
+        return self._node._saved_packed(self._position)[1]
+
+
+def _saved_tensor(node: Any, position: int) -> SavedTensor:
+    saved = object.__new__(SavedTensor)
+    saved._node, saved._position = node, position
+    return saved
+
+
 class saved_tensors_hooks:
     """Context in which every tensor that is saved for backward goes through ``pack_hook``, and ``unpack_hook`` when
     it is used.

@@ -226,3 +226,72 @@ def test_save_on_cpu(torch):
         y = x * x
     y.sum().backward()
     assert x.grad.tolist() == [4.0, 6.0]
+
+
+# ---------------------------------------------------------------- saved tensors one by one
+
+
+def test_raw_saved_tensors(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    saved = y.grad_fn._raw_saved_self
+    assert type(saved) is torch.autograd.SavedTensor
+    assert saved.unpack() is x and saved.unpack_hook is None and saved.data.tolist() == [1.0, 2.0]
+    saved.register_hooks(lambda t: t.tolist(), lambda numbers: torch.tensor(numbers) * 3)
+    assert saved.data == [1.0, 2.0] and y.grad_fn._saved_self.tolist() == [3.0, 6.0]
+    assert saved.unpack().requires_grad
+    with pytest.raises(RuntimeError, match="hooks"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0 + 3.0, 2.0 + 6.0]
+    assert saved.data is None
+    with pytest.raises(RuntimeError, match="second time"):
+        saved.unpack()
+    with pytest.raises(RuntimeError, match="freed"):
+        y.grad_fn._raw_saved_other.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(AttributeError):
+        y.grad_fn._raw_saved_nothing  # noqa: B018
+    with pytest.raises((RuntimeError, TypeError)):
+        torch.autograd.SavedTensor()
+
+
+def test_raw_saved_tensors_refuse(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x.clone() * x  # stays alive: PyTorch's objects do not keep the node
+    with pytest.raises(TypeError):
+        y.grad_fn._raw_saved_self.register_hooks(3, 4)
+    with pytest.raises(RuntimeError, match="modifying its input"):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t.detach().add_(1), lambda t: t)
+
+
+def test_raw_saved_results(rl):
+    x = rl.tensor([1.0, 2.0], dtype=rl.float64, requires_grad=True)
+    y = x.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t.detach().clone(), lambda t: t)
+    (g,) = rl.autograd.grad(y.sum(), x, create_graph=True)
+    assert rl.autograd.grad(g.sum(), x)[0].equal(x.exp())
+    z = x.clone()
+    z.sigmoid_()
+    assert {"_raw_saved_result", "_saved_result"} <= set(dir(z.grad_fn))
+    values, indices = x.max(0)
+    values.grad_fn._raw_saved_indices.register_hooks(lambda t: t, lambda t: t)
+    assert not values.grad_fn._saved_indices.requires_grad
+
+
+def test_raw_saved_tensors_of_a_function(torch):
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g * b, g * a
+
+    a, b = (torch.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    y = Product.apply(a, b)
+    y.grad_fn._raw_saved_tensors[1].register_hooks(lambda t: t.item(), lambda v: torch.tensor(v * 10))
+    y.backward()
+    assert a.grad.item() == 30.0 and b.grad.item() == 2.0
