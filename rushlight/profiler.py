@@ -141,8 +141,8 @@ class profile:
         record_shapes: whether shapes of arguments are kept.
         profile_memory: whether each event gets the bytes that the allocator handed out less those it took back.
         with_stack: whether the lines that ran an operation are kept.
-        with_flops: accepted; operations are not counted.
-        with_modules: accepted; there is no TorchScript whose modules it could name.
+        with_flops: whether floating-point operations are counted: of products, convolutions and elementwise arithmetic.
+        with_modules: whether calls of modules are kept, with what runs inside them.
         acc_events: whether `events` has those of all cycles, not only of the last.
 
     Example::
@@ -185,6 +185,8 @@ class profile:
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
             "with_stack": with_stack,
+            "with_flops": with_flops,
+            "with_modules": with_modules,
         }
         self.acc_events = acc_events
         self.step_num = 0

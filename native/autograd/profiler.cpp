@@ -18,9 +18,10 @@ struct Event {
   PyObject* shapes;  // owned, or nullptr
   PyObject* stack;   // owned, or nullptr
   int64_t start, end, parent, bytes;
+  int64_t elements;  // of the results
   uint64_t sequence, thread;
   const void* node;
-  char kind;  // 'o' operation, 'b' backward node, 'u' range of the user
+  char kind;  // 'o' operation, 'b' backward node, 'u' range of the user, 'm' call of a module
   bool inplace;
 };
 
@@ -115,6 +116,7 @@ void profile_end(int64_t event, const Value* results) {
   Event& e = events[static_cast<size_t>(event)];
   e.end = time;
   if (with_memory) e.bytes = allocated() - e.bytes;
+  if (results && results[0].tag == Tag::Tensor) e.elements = results[0].tensor->numel;
   if (results && results[0].tag == Tag::Tensor && results[0].tensor->grad_fn) {
     e.sequence = results[0].tensor->grad_fn->sequence;
     e.node = results[0].tensor->grad_fn;
@@ -151,7 +153,8 @@ PyObject* start(PyObject*, PyObject* args) {
   return PyLong_FromLongLong(now());
 }
 
-// _profiler_stop() -> (end, [(name, kind, thread, start, end, parent, bytes, sequence, node, shapes, stack)])
+// _profiler_stop() -> (end, [(name, kind, thread, start, end, parent, bytes, sequence, node, shapes, stack,
+// (module, name, overload) of the record or None, elements)])
 PyObject* stop(PyObject*, PyObject*) {
   profiling = false;
   int64_t time = now();
@@ -162,13 +165,15 @@ PyObject* stop(PyObject*, PyObject*) {
         e.label ? Py_NewRef(e.label)
         : e.op  ? PyUnicode_FromFormat("aten::%s%s", e.op->name, e.inplace && !(e.op->flags & kInplaceOnly) ? "_" : "")
                 : PyUnicode_FromString("?");
+    PyObject* record = e.op ? Py_BuildValue("(sss)", e.op->module, e.op->name, e.op->overload) : Py_NewRef(Py_None);
     PyObject* item =
-        name ? Py_BuildValue("(NCKLLLLKKOO)", name, static_cast<int>(e.kind), static_cast<unsigned long long>(e.thread),
-                             static_cast<long long>(e.start), static_cast<long long>(e.end < 0 ? time : e.end),
-                             static_cast<long long>(e.parent), static_cast<long long>(e.end < 0 ? 0 : e.bytes),
-                             static_cast<unsigned long long>(e.sequence),
-                             static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(e.node)),
-                             e.shapes ? e.shapes : Py_None, e.stack ? e.stack : Py_None)
+        name ? Py_BuildValue(
+                   "(NCKLLLLKKOONL)", name, static_cast<int>(e.kind), static_cast<unsigned long long>(e.thread),
+                   static_cast<long long>(e.start), static_cast<long long>(e.end < 0 ? time : e.end),
+                   static_cast<long long>(e.parent), static_cast<long long>(e.end < 0 ? 0 : e.bytes),
+                   static_cast<unsigned long long>(e.sequence),
+                   static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(e.node)), e.shapes ? e.shapes : Py_None,
+                   e.stack ? e.stack : Py_None, record, static_cast<long long>(e.elements))
              : nullptr;
     if (!item)
       Py_CLEAR(list);
@@ -179,10 +184,14 @@ PyObject* stop(PyObject*, PyObject*) {
   return list ? Py_BuildValue("(LN)", static_cast<long long>(time), list) : nullptr;
 }
 
-PyObject* push(PyObject*, PyObject* name) {
+// _profiler_push(name, module=False) -> the number of the event
+PyObject* push(PyObject*, PyObject* args) {
+  PyObject* name;
+  int module = 0;
+  if (!PyArg_ParseTuple(args, "O|p:_profiler_push", &name, &module)) return nullptr;
   if (!profiling) return PyLong_FromLong(-1);
   Event e{};
-  e.kind = 'u';
+  e.kind = module ? 'm' : 'u';
   e.label = Py_NewRef(name);
   return PyLong_FromLongLong(begin(e));
 }
@@ -205,7 +214,7 @@ PyObject* toggle(PyObject*, PyObject* on) {
 
 PyMethodDef functions[] = {{"_profiler_start", start, METH_VARARGS, nullptr},
                            {"_profiler_stop", stop, METH_NOARGS, nullptr},
-                           {"_profiler_push", push, METH_O, nullptr},
+                           {"_profiler_push", push, METH_VARARGS, nullptr},
                            {"_profiler_pop", pop, METH_O, nullptr},
                            {"_profiler_toggle", toggle, METH_O, nullptr},
                            {"_profiler_is_on", is_on, METH_NOARGS, nullptr},

@@ -235,8 +235,15 @@ bool is_named(const std::string& message) {
   bool grad = false;
   if (thread_state.grad_mode) each_tensor(op, args, [&](Tensor* t) { grad |= needs_grad(t); });
   if (grad) {  // what the operations inside save must outlive the write
-    static const Op& clone = find_op("clone");
-    TensorRef old = call(clone, {Value::of(self)});
+    static const Op &clone = find_op("clone"), &as_strided = find_op("as_strided");
+    // As for any write to a view, the gradient goes to the base past the view's own place in the graph, and its hooks.
+    Tensor* base = self->base && self->base->dtype() == self->dtype() ? self->base : nullptr;
+    TensorRef source =
+        base && !self->is_wrapped() && needs_grad(base)
+            ? call(as_strided, {Value::of(base), Value::of_ints(self->shape(), self->ndim()),
+                                Value::of_ints(self->strides(), self->ndim()), Value::of(self->offset())})
+            : TensorRef::share(self);
+    TensorRef old = call(clone, {Value::of(source)});
     Value copied[kMaxArgs];
     for (int i = 0; i < op.argument_count; i++) copied[i] = args[i];
     copied[0] = Value::of(old);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 from rushlight import _C
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
 
 class record_function:
@@ -54,16 +55,78 @@ class record_function:
         return inside
 
 
+class _ModuleRanges:
+    """Notes the calls of modules, in every thread."""
+
+    def __init__(self) -> None:
+        from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+        self._open = threading.local()
+        self._handles = (
+            register_module_forward_pre_hook(self._begin),
+            register_module_forward_hook(self._end, always_call=True),
+        )
+
+    def _begin(self, module: Any, inputs: Any) -> None:
+        calls = self._open.__dict__.setdefault("calls", [])
+        calls.append(_C._profiler_push(f"nn.Module: {type(module).__name__}", True))
+
+    def _end(self, module: Any, inputs: Any, output: Any) -> None:
+        if calls := self._open.__dict__.get("calls"):
+            _C._profiler_pop(calls.pop())
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+
+class emit_itt:
+    """Context that would mark operations for Intel's VTune. There is no collector here, so nothing is emitted.
+
+    Raises:
+        RuntimeError: it is entered a second time.
+    """
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+        self.entered = False
+
+    def __enter__(self) -> emit_itt | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError(f"{type(self).__name__}: the context manager is not reentrant; make another")
+        self.entered = True
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        pass
+
+
+class emit_nvtx(emit_itt):
+    """Context that would mark operations for NVIDIA's profilers.
+
+    Raises:
+        AssertionError: there is no CUDA.
+    """
+
+    def __enter__(self) -> emit_itt | None:
+        if self.enabled:
+            raise AssertionError("emit_nvtx: CUDA is not available; expected a build with CUDA")
+        return None
+
+
 class profile:
     """Context that notes every operation, backward node and `record_function` range with its time.
 
     Args:
         enabled: False makes it do nothing.
         record_shapes: whether shapes of arguments are kept.
-        with_flops: accepted; operations are not counted.
+        with_flops: whether floating-point operations are counted: of products, convolutions and elementwise arithmetic.
         profile_memory: whether each event gets the bytes that the allocator handed out less those it took back.
         with_stack: whether the lines that ran an operation are kept.
-        with_modules: accepted; there is no TorchScript whose modules it could name.
+        with_modules: whether calls of modules are kept, with what runs inside them.
 
     Example::
 
@@ -98,6 +161,8 @@ class profile:
         self.record_shapes = record_shapes
         self.profile_memory = profile_memory
         self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
         self.function_events: EventList | None = None
         self.entered = False
 
@@ -107,13 +172,20 @@ class profile:
         if self.entered:
             raise RuntimeError("profile: a profiler cannot be entered a second time; make another")
         self.entered = True
-        self._origin = _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack)
+        self._modules = _ModuleRanges() if self.with_modules else None
+        self._origin = _C._profiler_start(self.record_shapes or self.with_flops, self.profile_memory, self.with_stack)
         return self
 
     def __exit__(self, *args: object) -> None:
         if self.enabled:
             _, raw = _C._profiler_stop()
-            self.function_events = EventList(_events(raw, self._origin), profile_memory=self.profile_memory)
+            if self._modules is not None:
+                self._modules.remove()
+            events = _events(raw, self._origin, self.with_flops)
+            if not self.record_shapes:
+                for event in events:
+                    event.input_shapes = None
+            self.function_events = EventList(events, profile_memory=self.profile_memory)
 
     def _finished(self) -> EventList:
         if self.function_events is None:

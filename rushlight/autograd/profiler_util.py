@@ -87,11 +87,13 @@ class FunctionEvent(_Figures):
         input_shapes: with ``record_shapes``, one list for each argument.
         stack: with ``with_stack``, the lines outside the package, innermost first.
         sequence_nr: of the node that recorded it, or -1.
-        scope: 0 for an operation, 1 for a backward node, 2 for a range of the user.
+        scope: 0 for an operation, 1 for a backward node, 2 for a range of the user, 3 for the call of a module.
+        flops: with ``with_flops``, the floating-point operations, of which a multiplication with an addition is two.
+        module_hierarchy: with ``with_modules``, the classes of the modules around it, outermost first, by dots.
     """
 
-    def __init__(self, number: int, raw: tuple[Any, ...], origin: int) -> None:
-        name, kind, thread, start, end, _, memory, sequence, node, shapes, stack = raw
+    def __init__(self, number: int, raw: tuple[Any, ...], origin: int, with_flops: bool = False) -> None:
+        name, kind, thread, start, end, _, memory, sequence, node, shapes, stack, record, elements = raw
         self.id = number
         self.name = self.key = self.trace_name = name
         self.thread = thread
@@ -103,7 +105,8 @@ class FunctionEvent(_Figures):
         self.node_id = node
         self.input_shapes = shapes
         self.stack = [f"{file}({line}): {function}" for file, line, function in stack] if stack else []
-        self.scope = {"o": 0, "b": 1, "u": 2}[kind]
+        self.scope = {"o": 0, "b": 1, "u": 2, "m": 3}[kind]
+        self.flops = _flops(record, shapes, elements) if with_flops and record else 0
         self.count = 1
         self.kernels: list[Any] = []
         self.is_async = self.is_remote = False
@@ -123,6 +126,15 @@ class FunctionEvent(_Figures):
     def self_cpu_memory_usage(self) -> int:  # type: ignore[override]
         return int(self.cpu_memory_usage - sum(c.cpu_memory_usage for c in self.cpu_children))
 
+    @property
+    def module_hierarchy(self) -> str:
+        event, names = self.cpu_parent, []
+        while event is not None:
+            if event.scope == 3:
+                names.append(event.name.removeprefix("nn.Module: "))
+            event = event.cpu_parent
+        return ".".join(reversed(names))
+
     def __repr__(self) -> str:
         return (
             f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} cpu_start_us="
@@ -140,7 +152,7 @@ class FunctionEventAvg(_Figures):
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.input_shapes: Any = None
         self.stack: list[str] = []
-        self.scope = 0
+        self.scope = self.flops = 0
         self.is_user_annotation = False
 
     def add(self, other: Any) -> FunctionEventAvg:
@@ -154,6 +166,7 @@ class FunctionEventAvg(_Figures):
             )
             self.is_user_annotation = other.is_user_annotation
         self.count += other.count
+        self.flops += other.flops
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
         self.cpu_memory_usage += other.cpu_memory_usage
@@ -170,10 +183,21 @@ class FunctionEventAvg(_Figures):
         )
 
 
-def _events(raw: Iterable[tuple[Any, ...]], origin: int) -> list[FunctionEvent]:
+def _flops(record: tuple[str, str, str], shapes: Any, elements: int) -> int:
+    """The floating-point operations of one call: what its record says, or one for each element."""
+    from rushlight.ops import _lookup, _trace
+
+    operation = _lookup.record(*record)
+    if operation.flops is None:
+        return elements if operation.kind == "elementwise" and operation.derivative else 0
+    known = {a.name: shape for a, shape in zip(operation.arguments, shapes, strict=True)} | {"result": elements}
+    return operation.flops(*(known[name] for name in _trace.parameter_names(operation.flops)))
+
+
+def _events(raw: Iterable[tuple[Any, ...]], origin: int, with_flops: bool = False) -> list[FunctionEvent]:
     events: list[FunctionEvent] = []
     for number, item in enumerate(raw):
-        event = FunctionEvent(number, item, origin)
+        event = FunctionEvent(number, item, origin, with_flops)
         if item[5] >= 0:
             event.cpu_parent = events[item[5]]
             event.cpu_parent.cpu_children.append(event)
@@ -275,6 +299,8 @@ class EventList(list):  # type: ignore[type-arg]
                 _Column("CPU Mem", lambda e: _memory_text(e.cpu_memory_usage), False),
                 _Column("Self CPU Mem", lambda e: _memory_text(e.self_cpu_memory_usage), False),
             ]
+        if any(e.flops for e in rows):
+            columns.append(_Column("Total FLOPs", lambda e: str(e.flops) if e.flops else "--", False))
         columns.append(_Column("# of Calls", lambda e: str(e.count), False))
         if any(e.input_shapes for e in rows):
             columns.append(
@@ -308,7 +334,7 @@ class EventList(list):  # type: ignore[type-arg]
         _write(path, json.dumps(self._trace()))
 
     def _trace(self, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-        categories = ("cpu_op", "backward", "user_annotation")
+        categories = ("cpu_op", "backward", "user_annotation", "python_function")
         pid = os.getpid()
         events: list[dict[str, Any]] = []
         for e in self:

@@ -70,6 +70,9 @@ class Operation:
     errors: Callable[..., Iterable[Any]] | None = None
     # PyTorch's dispatcher's name for it, where that is another; or a function of the arguments: (name, arguments).
     aten: str | Callable[..., tuple[str, tuple[Any, ...]]] = ""
+    # Floating-point operations of a call, for the profiler: a function of `result`, its number of elements,
+    # and of the shapes of arguments, by name. Elementwise records count one for each element.
+    flops: Callable[..., int] | None = None
     gradient_domain: tuple[float, float] | None = None
     tolerance: dict[str, tuple[float, float]] = field(default_factory=dict)
 

@@ -432,6 +432,11 @@ elementwise(
 )
 
 
+def _power_dtype(*operands: Any) -> Any:
+    complex_ = any(isinstance(x, complex) or getattr(getattr(x, "dtype", None), "is_complex", False) for x in operands)
+    return rl.complex128 if complex_ else rl.float64
+
+
 @composite(
     "float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
     method=True,
@@ -450,10 +455,7 @@ def _float_power(self: Any, exponent: Any) -> Any:
     """
     if not (hasattr(self, "to") or hasattr(exponent, "to")):
         raise TypeError("float_power(): expected a tensor among self and exponent, got two numbers")
-    complex_ = any(
-        isinstance(x, complex) or getattr(getattr(x, "dtype", None), "is_complex", False) for x in (self, exponent)
-    )
-    dtype = rl.complex128 if complex_ else rl.float64
+    dtype = _power_dtype(self, exponent)
     base, power = (x.to(dtype) if hasattr(x, "to") else x for x in (self, exponent))
     if not hasattr(base, "to"):
         base = rl.full((), base, dtype=dtype)
@@ -473,13 +475,12 @@ def _float_power_inplace(self: Any, exponent: Any) -> Any:
     >>> torch.tensor([2.0, 3.0], dtype=torch.float64).float_power_(3)
     tensor([ 8., 27.], dtype=rushlight.float64)
     """
-    # A copy, since what is saved for backward must outlive the write.
-    result = rl.float_power(self.clone() if rl.is_grad_enabled() else self, exponent)
-    if result.dtype != self.dtype:
+    dtype = _power_dtype(self, exponent)
+    if dtype != self.dtype:
         raise RuntimeError(
-            f"float_power_: the base has the wrong dtype; expected {result.dtype}, that of the result, got {self.dtype}"
+            f"float_power_: the base has the wrong dtype; expected {dtype}, that of the result, got {self.dtype}"
         )
-    return self.copy_(result)
+    return self.pow_(exponent.to(dtype) if hasattr(exponent, "to") else exponent)
 
 
 elementwise(

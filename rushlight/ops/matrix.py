@@ -38,6 +38,7 @@ native(
 
 native(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    flops=lambda result, self: 2 * result * self[-1],
     batch=lambda batch, self, mat2: rl.matmul(self, mat2),
     derivative={
         "self": lambda grad, mat2: rl.mm(grad, rl._adjoint(mat2)),
@@ -56,6 +57,7 @@ native(
 )
 native(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    flops=lambda result, self: 2 * result * self[-1],
     batch=lambda batch, self, mat2: rl.matmul(self, mat2),
     derivative={
         "self": lambda grad, mat2: rl.bmm(grad, rl._adjoint(mat2)),
@@ -73,6 +75,7 @@ native(
 )
 native(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    flops=lambda result, self: 2 * result * self[-1],
     batch=_batch.mv,
     derivative={
         "self": lambda grad, vec: grad.unsqueeze(1) * rl.conj(vec),
@@ -88,6 +91,7 @@ native(
 )
 native(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    flops=lambda self: 2 * self[0],
     batch=lambda batch, self, tensor: (self * tensor).sum(-1),
     derivative={
         "self": lambda grad, tensor: grad * rl.conj(tensor),
@@ -105,6 +109,7 @@ native(
 )
 native(
     "vdot(Tensor self, Tensor other) -> Tensor",
+    flops=lambda self: 2 * self[0],
     batch=lambda batch, self, other: (rl.conj(self) * other).sum(-1),
     derivative={
         "self": lambda grad, other: rl.conj(grad) * other,
@@ -120,6 +125,7 @@ native(
 )
 native(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    flops=lambda result, mat1: 2 * result * mat1[-1],
     batch=_batch.addmm,
     inplace=True,
     derivative={
@@ -146,6 +152,7 @@ native(
 )
 native(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    flops=lambda result, mat: 2 * result * mat[-1],
     batch=_batch.addmv,
     inplace=True,
     derivative={
@@ -165,6 +172,7 @@ native(
 )
 native(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    flops=lambda result, batch1: 2 * result * batch1[-1],
     batch=_batch.baddbmm,
     inplace=True,
     derivative={
@@ -204,6 +212,7 @@ native(
 )
 native(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    flops=lambda result, input: 2 * result * input[-1],
     batch=_batch.linear,
     public="nn.functional.linear",
     method=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import _batch_network as _batch
@@ -15,6 +16,7 @@ _GEOMETRY = "int[] size, int[3] stride, int[3] padding, int[3] dilation, int gro
 
 native(
     f"_conv_map(Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor",
+    flops=lambda result, weight: 2 * result * math.prod(weight[1:]),
     batch=_batch.convolution_map,
     derivative={
         "input": lambda grad, weight, input_shape, stride, padding, dilation, groups: rl._conv_grad_input(
@@ -28,6 +30,7 @@ native(
 )
 native(
     f"_conv_grad_input(Tensor grad, Tensor weight, {_GEOMETRY}) -> Tensor",
+    flops=lambda grad, weight: 2 * math.prod(grad) * math.prod(weight[1:]),
     batch=_batch.convolution_map,
     derivative={
         "grad": lambda grad_result, weight, grad_shape, stride, padding, dilation, groups: rl._conv_map(
@@ -41,6 +44,7 @@ native(
 )
 native(
     f"_conv_grad_weight(Tensor grad, Tensor input, {_GEOMETRY}) -> Tensor",
+    flops=lambda result, grad: 2 * math.prod(grad) * (result // grad[1]),
     batch=_batch.convolution_weight,
     derivative={
         "grad": lambda grad_result, input, grad_shape, stride, padding, dilation, groups: rl._conv_map(
@@ -73,6 +77,7 @@ def _conv(spatial: int) -> None:
     native(
         f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
         f"int[{n}] dilation=1, int groups=1) -> Tensor",
+        flops=lambda result, weight: 2 * result * math.prod(weight[1:]),
         public=f"{name} nn.functional.{name}",
         method=False,
         out=False,
@@ -145,6 +150,7 @@ def _conv(spatial: int) -> None:
     native(
         f"{transposed}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
         f"int[{n}] output_padding=0, int groups=1, int[{n}] dilation=1) -> Tensor",
+        flops=lambda input, weight: 2 * math.prod(input) * math.prod(weight[1:]),
         public=f"{transposed} nn.functional.{transposed}",
         method=False,
         out=False,

@@ -250,7 +250,7 @@ def test_raw_saved_tensors(torch):
     with pytest.raises(RuntimeError, match="freed"):
         y.grad_fn._raw_saved_other.register_hooks(lambda t: t, lambda t: t)
     with pytest.raises(AttributeError):
-        y.grad_fn._raw_saved_nothing  # noqa: B018
+        y.grad_fn._raw_saved_nothing
     with pytest.raises((RuntimeError, TypeError)):
         torch.autograd.SavedTensor()
 
@@ -273,7 +273,7 @@ def test_raw_saved_results(rl):
     z = x.clone()
     z.sigmoid_()
     assert {"_raw_saved_result", "_saved_result"} <= set(dir(z.grad_fn))
-    values, indices = x.max(0)
+    values, _indices = x.max(0)
     values.grad_fn._raw_saved_indices.register_hooks(lambda t: t, lambda t: t)
     assert not values.grad_fn._saved_indices.requires_grad
 
@@ -295,3 +295,20 @@ def test_raw_saved_tensors_of_a_function(torch):
     y.grad_fn._raw_saved_tensors[1].register_hooks(lambda t: t.item(), lambda v: torch.tensor(v * 10))
     y.backward()
     assert a.grad.item() == 30.0 and b.grad.item() == 2.0
+
+
+@pytest.mark.parametrize(
+    "write", ["mul_(2)", "clamp_(0)", "ldexp_(torch.tensor(2))", "nan_to_num_()", "float_power_(2)"]
+)
+def test_hooks_of_a_view_from_before_a_write_to_it_see_nothing(torch, write):
+    x = torch.tensor([[1.0, -2.0], [3.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    y = x * 2
+    v, seen = y[0], []
+    v.register_hook(lambda g: seen.append("before"))
+    eval(f"v.{write}", {"v": v, "torch": torch})
+    v.register_hook(lambda g: seen.append(g.tolist()))
+    expected = x.detach().clone()
+    (y.sum() + 2 * v.sum()).backward()
+    assert x.grad[1].tolist() == [2.0, 2.0]
+    assert "before" not in seen
+    assert expected.equal(x.detach())

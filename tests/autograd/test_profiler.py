@@ -247,3 +247,65 @@ def test_results_are_the_same_under_the_profiler(rl):
     plain = gradient()
     with rl.profiler.profile(record_shapes=True, profile_memory=True, with_stack=True):
         assert rl.equal(gradient(), plain)
+
+
+def test_floating_point_operations_are_counted(torch):
+    x, im, w = torch.ones(3, 8), torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
+    a, b = torch.ones(5, 6, 7), torch.ones(5, 7, 2)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_flops=True) as p:
+        torch.mm(x, x.t())
+        torch.bmm(a, b)
+        torch.addmm(torch.ones(3), x, x.t())
+        torch.nn.functional.conv2d(im, w, stride=2, padding=1)
+        x + x
+        x * 2
+    flops = {e.key: e.flops for e in p.key_averages() if e.flops}
+    assert flops == {
+        "aten::mm": 2 * 3 * 3 * 8, "aten::bmm": 2 * 5 * 6 * 2 * 7, "aten::addmm": 2 * 3 * 3 * 8,
+        "aten::conv2d": 2 * (2 * 4 * 4 * 4) * 27, "aten::add": 24, "aten::mul": 24,
+    }  # fmt: skip
+    assert "FLOPs" in p.key_averages().table()
+
+
+def test_floating_point_operations_of_backward(rl):
+    x, w = rl.ones(2, 3, 8, 8, requires_grad=True), rl.ones(6, 3, 3, 3, requires_grad=True)
+    with rl.profiler.profile(with_flops=True) as p:
+        rl.nn.functional.conv2d(x, w).sum().backward()
+        rl.nn.functional.conv_transpose2d(rl.ones(1, 2, 3, 3), rl.ones(2, 4, 2, 2))
+        rl.nn.functional.linear(rl.ones(2, 3), rl.ones(4, 3))
+    flops = {e.name: e.flops for e in p.events() if e.flops}
+    forward = 2 * (2 * 6 * 6 * 6) * 27
+    assert flops["aten::conv2d"] == flops["aten::_conv_grad_input"] == flops["aten::_conv_grad_weight"] == forward
+    assert flops["aten::conv_transpose2d"] == 2 * 18 * 16 and flops["aten::linear"] == 2 * 8 * 3
+    assert all(e.input_shapes is None for e in p.events())
+
+
+def test_modules_are_noted(rl):
+    nn = rl.nn
+    net = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    with rl.profiler.profile(with_modules=True) as p:
+        net(rl.ones(1, 2))
+        with pytest.raises(RuntimeError):
+            net[1](rl.ones(1, 3))
+        rl.ones(1).exp()
+    where = [e.module_hierarchy for e in p.events() if e.name == "aten::linear"]
+    assert where[:2] == ["Sequential.Linear", "Sequential.Sequential.Linear"]
+    assert {e.name: e.module_hierarchy for e in p.events()}["aten::exp"] == ""
+    assert sum(e.name == "nn.Module: Linear" for e in p.events()) == 3
+    with rl.profiler.profile() as p:
+        net(rl.ones(1, 2))
+    assert not any(e.scope == 3 for e in p.events())
+
+
+def test_emitters(torch):
+    from importlib import import_module
+
+    profiler = import_module(f"{torch.__name__}.autograd.profiler")
+    with profiler.emit_itt() as itt:
+        torch.ones(2)
+    assert itt is not None
+    with profiler.emit_nvtx(enabled=False) as nvtx:
+        assert nvtx is None
+    if not torch.cuda.is_available():
+        with pytest.raises(AssertionError, match="CUDA"), profiler.emit_nvtx():
+            pass
