@@ -306,6 +306,7 @@ _TYPE_NAMES = {
     "CharTensor": _C.int8,
     "ByteTensor": _C.uint8,
     "BoolTensor": _C.bool,
+    "ComplexHalfTensor": _C.complex32,
     "ComplexFloatTensor": _C.complex64,
     "ComplexDoubleTensor": _C.complex128,
 }

@@ -44,6 +44,11 @@ def _storage_type(dtype: Any) -> _Name:
     return _Name("torch", next(key for key, value in STORAGE_NAMES.items() if value == name))
 
 
+def _stored_dtype(dtype: Any) -> Any:
+    """The dtype a storage is written under: None, as bytes, where files have no class for it."""
+    return dtype if str(dtype).rpartition(".")[2] in STORAGE_NAMES.values() else None
+
+
 def _no_hooks() -> OrderedDict[str, Any]:
     return OrderedDict()  # where PyTorch's rebuild functions expect a tensor's hooks, which are not kept in files
 
@@ -144,7 +149,7 @@ class _Finder(pickle.Pickler):
         if kind is rushlight.UntypedStorage:
             self._spans.use(obj, None, 0, int(obj.nbytes()))
         elif kind is TypedStorage:
-            self._spans.use(obj.untyped(), obj.dtype, 0, obj.nbytes())
+            self._spans.use(obj.untyped(), _stored_dtype(obj.dtype), 0, obj.nbytes())
         else:
             return None
         return "storage"
@@ -153,7 +158,7 @@ class _Finder(pickle.Pickler):
         if _is_plain_tensor(obj):
             if obj.device.type != "meta":
                 tensor = self._spans.writable(obj)
-                self._spans.use(tensor.untyped_storage(), tensor.dtype, *_extent(tensor))
+                self._spans.use(tensor.untyped_storage(), _stored_dtype(tensor.dtype), *_extent(tensor))
             return _found, (getattr(obj, "__dict__", None),)
         if isinstance(obj, (rushlight.dtype, rushlight.Size, rushlight.device)):
             return _found, ()
@@ -184,7 +189,8 @@ class _Writer(pickle._Pickler):
         elif kind is rushlight.UntypedStorage:
             span, dtype = self._spans.use(obj, None, 0, int(obj.nbytes())), None
         elif kind is TypedStorage:
-            span, dtype = self._spans.use(obj.untyped(), obj.dtype, 0, obj.nbytes()), obj.dtype
+            dtype = _stored_dtype(obj.dtype)
+            span = self._spans.use(obj.untyped(), dtype, 0, obj.nbytes())
         else:
             return None
         size = span.end - span.begin
@@ -244,7 +250,7 @@ class _Writer(pickle._Pickler):
         tensor = self._spans.writable(tensor)
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
         begin, end = _extent(tensor)
-        span = self._spans.use(tensor.untyped_storage(), dtype, begin, end)
+        span = self._spans.use(tensor.untyped_storage(), _stored_dtype(dtype), begin, end)
         offset = max(0, begin - span.begin) // dtype.itemsize if tensor.numel() else 0
         if dtype == span.dtype:
             return _REBUILD_V2, (_Reference(span, dtype), offset, size, stride, requires_grad, _no_hooks())

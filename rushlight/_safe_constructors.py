@@ -328,6 +328,7 @@ def table() -> Constructors:
     for name, dtype_name in STORAGE_NAMES.items():
         known.add([f"torch.{name}"], StorageType(name, getattr(rushlight, dtype_name)))
         known.add([f"torch.{dtype_name}"], getattr(rushlight, dtype_name))
+    known.add(["torch.complex32"], rushlight.complex32)  # written over bytes: files have no storage class for it
     bytes_type = StorageType("UntypedStorage", rushlight.uint8)
     known.add(["torch.UntypedStorage", "torch.storage.UntypedStorage"], bytes_type)
     known.add(["torch.TypedStorage", "torch.storage.TypedStorage"], TypedStorage)

@@ -18,6 +18,7 @@ _TOLERANCES: dict[Any, tuple[float, float]] = {
     rushlight.bfloat16: (1.6e-2, 1e-5),
     rushlight.float32: (1.3e-6, 1e-5),
     rushlight.float64: (1e-7, 1e-7),
+    rushlight.complex32: (1e-3, 1e-5),
     rushlight.complex64: (1.3e-6, 1e-5),
     rushlight.complex128: (1e-7, 1e-7),
 }

@@ -196,7 +196,7 @@ def elementwise_row(op: Any) -> str:
 
 def type_mask(types: str) -> int:
     groups = {"bool": [0], "int": [1, 2, 3, 4, 5], "float": [8, 9], "wide": [6, 8, 9], "complex": [10, 11]}
-    names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+    names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 complex32".split()
     mask = 0
     for word in types.split():
         for index in groups.get(word) or [names.index(word)]:

@@ -47,12 +47,14 @@ DTYPES = [
     "float64",
     "complex64",
     "complex128",
+    "complex32",
 ]
 GROUPS_OF_TYPES = {
     "int": ["uint8", "int8", "int16", "int32", "int64"],
     "float": ["float32", "float64"],
     "wide": ["float32", "float64"],  # and operands of 16-bit floats are refused
     "complex": ["complex64", "complex128"],
+    "complex32": [],  # operands of it, computed in complex64
 }
 CPP = {
     "bool": "bool",

@@ -77,7 +77,7 @@ default_generator: Generator
 
 DTYPES = (
     "bool uint8 int8 int16 short int32 int int64 long float16 half bfloat16 float32 float float64 double "
-    "complex64 cfloat "
+    "complex32 chalf complex64 cfloat "
     "complex128 cdouble"
 ).split()
 

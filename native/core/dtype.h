@@ -119,6 +119,16 @@ struct complex {
   friend RL_INLINE bool operator!=(complex a, complex b) { return !(a == b); }
 };
 
+// A storage type like half.
+template <>
+struct complex<half> {
+  half re, im;
+  complex() = default;
+  RL_INLINE explicit complex(complex<float> value) : re(value.re), im(value.im) {}
+  RL_INLINE explicit operator complex<float>() const { return {static_cast<float>(re), static_cast<float>(im)}; }
+};
+
+using complex32 = complex<half>;
 using complex64 = complex<float>;
 using complex128 = complex<double>;
 
@@ -137,11 +147,15 @@ inline constexpr bool is_complex_v<complex<T>> = true;
 template <class T>
 inline constexpr bool is_reduced_float_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
+// Kept in 16 bits a part, computed in float.
+template <class T>
+inline constexpr bool is_storage_only_v = is_reduced_float_v<T> || std::is_same_v<T, complex32>;
+
 // Real floating point of any width.
 template <class T>
 inline constexpr bool is_float_v = std::is_floating_point_v<T> || is_reduced_float_v<T>;
 
-// The type arithmetic is done in: float for the 16-bit floats, else the type itself.
+// The type arithmetic is done in: float for the 16-bit floats, complex64 for complex32, else the type itself.
 template <class T>
 struct compute_type_of {
   using type = T;
@@ -153,6 +167,10 @@ struct compute_type_of<half> {
 template <>
 struct compute_type_of<bfloat16> {
   using type = float;
+};
+template <>
+struct compute_type_of<complex32> {
+  using type = complex64;
 };
 template <class T>
 using compute_type = typename compute_type_of<T>::type;
@@ -194,19 +212,41 @@ template <>
 inline constexpr int dtype_of<complex64> = RL_COMPLEX64;
 template <>
 inline constexpr int dtype_of<complex128> = RL_COMPLEX128;
+template <>
+inline constexpr int dtype_of<complex32> = RL_COMPLEX32;
 
 RL_INLINE bool is_valid_dtype(int dtype) { return dtype >= 0 && dtype < RL_DTYPE_COUNT; }
 RL_INLINE bool is_float_dtype(int dtype) { return dtype >= RL_FLOAT16 && dtype <= RL_FLOAT64; }
-RL_INLINE bool is_complex_dtype(int dtype) { return dtype == RL_COMPLEX64 || dtype == RL_COMPLEX128; }
+RL_INLINE bool is_complex_dtype(int dtype) { return dtype >= RL_COMPLEX64 && dtype <= RL_COMPLEX32; }
 RL_INLINE bool is_integer_dtype(int dtype) { return dtype >= RL_UINT8 && dtype <= RL_INT64; }  // without bool
 // The dtype of a complex dtype's parts; other dtypes are their own.
 RL_INLINE int real_dtype(int dtype) {
-  return dtype == RL_COMPLEX64 ? int{RL_FLOAT32} : dtype == RL_COMPLEX128 ? int{RL_FLOAT64} : dtype;
+  switch (dtype) {
+    case RL_COMPLEX32:
+      return RL_FLOAT16;
+    case RL_COMPLEX64:
+      return RL_FLOAT32;
+    case RL_COMPLEX128:
+      return RL_FLOAT64;
+    default:
+      return dtype;
+  }
+}
+// The complex dtype whose parts hold numbers of this dtype.
+RL_INLINE int complex_dtype(int dtype) {
+  if (dtype == RL_FLOAT16 || dtype == RL_COMPLEX32) return RL_COMPLEX32;
+  return dtype == RL_FLOAT64 || dtype == RL_COMPLEX128 ? RL_COMPLEX128 : RL_COMPLEX64;
+}
+// The dtype in which arithmetic on this one is done.
+RL_INLINE int compute_dtype(int dtype) {
+  return dtype == RL_FLOAT16 || dtype == RL_BFLOAT16 ? int{RL_FLOAT32}
+         : dtype == RL_COMPLEX32                     ? int{RL_COMPLEX64}
+                                                     : dtype;
 }
 // Bytes of an element, for a valid dtype.
 RL_INLINE int64_t dtype_size(int dtype) {
-  // 4 bits each: log2 of the sizes 1 1 1 2 4 8 2 2 4 8 8 16.
-  return int64_t{1} << ((0x433211321000ull >> (4 * dtype)) & 15u);
+  // 4 bits each: log2 of the sizes 1 1 1 2 4 8 2 2 4 8 8 16 4.
+  return int64_t{1} << ((0x2433211321000ull >> (4 * dtype)) & 15u);
 }
 
 // A float beyond an integer's range becomes the range's end, NaN becomes 0.
@@ -234,8 +274,10 @@ template <class To, class From>
 RL_INLINE To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
-  } else if constexpr (is_reduced_float_v<From>) {
-    return convert<To>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, complex32>) {
+    return To(convert<complex64>(value));
+  } else if constexpr (is_storage_only_v<From>) {
+    return convert<To>(static_cast<compute_type<From>>(value));
   } else if constexpr (is_complex_v<From>) {
     if constexpr (is_complex_v<To>) {
       return To(static_cast<real_type<To>>(value.re), static_cast<real_type<To>>(value.im));
@@ -324,19 +366,21 @@ namespace {
 #define RL_CASES_WIDE_FLOAT(T, ...)                   \
   RL_DISPATCH_CASE(RL_FLOAT32, float, T, __VA_ARGS__) \
   RL_DISPATCH_CASE(RL_FLOAT64, double, T, __VA_ARGS__)
+#define RL_CASES_REDUCED_COMPLEX(T, ...) RL_DISPATCH_CASE(RL_COMPLEX32, rl::complex32, T, __VA_ARGS__)
 #define RL_CASES_COMPLEX(T, ...)                                \
   RL_DISPATCH_CASE(RL_COMPLEX64, rl::complex64, T, __VA_ARGS__) \
   RL_DISPATCH_CASE(RL_COMPLEX128, rl::complex128, T, __VA_ARGS__)
 
-#define RL_DISPATCH_ALL(dtype, T, ...)     \
-  switch (dtype) {                         \
-    RL_CASES_BOOL(T, __VA_ARGS__)          \
-    RL_CASES_INTEGER(T, __VA_ARGS__)       \
-    RL_CASES_REDUCED_FLOAT(T, __VA_ARGS__) \
-    RL_CASES_WIDE_FLOAT(T, __VA_ARGS__)    \
-    RL_CASES_COMPLEX(T, __VA_ARGS__)       \
-    default:                               \
-      break;                               \
+#define RL_DISPATCH_ALL(dtype, T, ...)       \
+  switch (dtype) {                           \
+    RL_CASES_BOOL(T, __VA_ARGS__)            \
+    RL_CASES_INTEGER(T, __VA_ARGS__)         \
+    RL_CASES_REDUCED_FLOAT(T, __VA_ARGS__)   \
+    RL_CASES_WIDE_FLOAT(T, __VA_ARGS__)      \
+    RL_CASES_REDUCED_COMPLEX(T, __VA_ARGS__) \
+    RL_CASES_COMPLEX(T, __VA_ARGS__)         \
+    default:                                 \
+      break;                                 \
   }
 // bool, integers, floats
 #define RL_DISPATCH_REAL(dtype, T, ...)    \
@@ -369,6 +413,7 @@ namespace {
     default:                               \
       break;                               \
   }
+// floats, complex64, complex128
 #define RL_DISPATCH_FLOAT_COMPLEX(dtype, T, ...) \
   switch (dtype) {                               \
     RL_CASES_REDUCED_FLOAT(T, __VA_ARGS__)       \
@@ -377,7 +422,7 @@ namespace {
     default:                                     \
       break;                                     \
   }
-// Everything but bool
+// Everything but bool and complex32
 #define RL_DISPATCH_NUMBER(dtype, T, ...)  \
   switch (dtype) {                         \
     RL_CASES_INTEGER(T, __VA_ARGS__)       \

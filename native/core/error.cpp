@@ -80,13 +80,13 @@ const char* rl_last_error(void) { return rl::error_state().message; }
 const char* rl_version(void) { return RL_VERSION; }
 
 size_t rl_dtype_size(rl_dtype dtype) {
-  static constexpr uint8_t sizes[RL_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  static constexpr uint8_t sizes[RL_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 4};
   return static_cast<unsigned>(dtype) < RL_DTYPE_COUNT ? sizes[dtype] : 0;
 }
 
 const char* rl_dtype_name(rl_dtype dtype) {
-  static constexpr const char* names[RL_DTYPE_COUNT] = {"bool",    "uint8",   "int8",      "int16",
-                                                        "int32",   "int64",   "float16",   "bfloat16",
-                                                        "float32", "float64", "complex64", "complex128"};
+  static constexpr const char* names[RL_DTYPE_COUNT] = {"bool",      "uint8",      "int8",     "int16",   "int32",
+                                                        "int64",     "float16",    "bfloat16", "float32", "float64",
+                                                        "complex64", "complex128", "complex32"};
   return static_cast<unsigned>(dtype) < RL_DTYPE_COUNT ? names[dtype] : "unknown";
 }

@@ -17,6 +17,11 @@ inline const char* shape_text(const rl_tensor* t) { return shape_text(t->shape, 
 // "float32", or "dtype 99" for a number that is none.
 const char* dtype_text(int dtype);
 
+// A failure for complex32, which most kernels do not take.
+inline rl_status refuse_complex32(const char* name, int dtype) {
+  return dtype == RL_COMPLEX32 ? fail(RL_TYPE_ERROR, "%s: not implemented for complex32", name) : RL_OK;
+}
+
 }  // namespace rl
 
 // Returns from the calling function when `expression` is not RL_OK.

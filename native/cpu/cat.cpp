@@ -185,8 +185,8 @@ void trace(const rl_tensor& src, int64_t n, int64_t step, void* out) {
     *static_cast<uint64_t*>(out) = sum;
   } else if constexpr (is_complex_v<T>) {
     complex128 sum{0, 0};
-    for (int64_t i = 0; i < n; ++i) sum += complex128(data[i * step]);
-    *static_cast<T*>(out) = T(sum);
+    for (int64_t i = 0; i < n; ++i) sum += convert<complex128>(data[i * step]);
+    *static_cast<T*>(out) = convert<T>(sum);
   } else {
     Wide<T> sum = 0;
     for (int64_t i = 0; i < n; ++i) sum += static_cast<compute_type<T>>(data[i * step]);
@@ -259,6 +259,7 @@ rl_status rl_triangle(const rl_tensor* src, int64_t diagonal, int upper, const r
 
 rl_status rl_trace(const rl_tensor* src, const rl_tensor* out) {
   if (src->ndim != 2) return rl::fail(RL_RUNTIME_ERROR, "trace: expected a matrix, got shape %s", rl::shape_text(src));
+  RL_TRY(rl::refuse_complex32("trace", src->dtype));
   const bool whole = src->dtype <= RL_INT64;
   if (out->ndim != 0 || out->dtype != (whole ? static_cast<int>(RL_INT64) : src->dtype))
     return rl::fail(RL_VALUE_ERROR, "trace: expected an output of no dimensions of src's dtype (int64 for integers)");
@@ -268,6 +269,7 @@ rl_status rl_trace(const rl_tensor* src, const rl_tensor* out) {
 }
 
 rl_status rl_flip(const rl_tensor* src, int32_t n, const int32_t* dims, const rl_tensor* out) {
+  RL_TRY(rl::refuse_complex32("flip", src->dtype));
   RL_TRY(rl::check_same("flip", *src, *out));
   if (rl::element_count(*src) == 0) return RL_OK;
   const int64_t item = rl::dtype_size(src->dtype);

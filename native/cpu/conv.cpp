@@ -23,6 +23,7 @@ Compute compute_of(int dtype) {
     case RL_FLOAT16:
     case RL_BFLOAT16:
     case RL_FLOAT32:
+    case RL_COMPLEX32:
     case RL_COMPLEX64:
       return Compute::kFloat;
     case RL_FLOAT64:

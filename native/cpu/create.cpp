@@ -41,6 +41,8 @@ template <class T>
 Number number_from(T value) {
   if constexpr (std::is_integral_v<T>) {
     return {static_cast<double>(value), 0, static_cast<int64_t>(value), true};
+  } else if constexpr (std::is_same_v<T, complex32>) {
+    return number_from(static_cast<complex64>(value));
   } else if constexpr (is_complex_v<T>) {
     return {static_cast<double>(value.re), static_cast<double>(value.im), 0, false};
   } else {
@@ -165,6 +167,7 @@ rl_status rl_logspace(const rl_tensor* start, const rl_tensor* end, double base,
 rl_status rl_eye(const rl_tensor* out) {
   if (out->ndim != 2)
     return rl::fail(RL_VALUE_ERROR, "eye: expected an output of 2 dimensions, got %s", rl::shape_text(out));
+  RL_TRY(rl::refuse_complex32("eye", out->dtype));
   const int64_t rows = out->shape[0], columns = out->shape[1];
   RL_DISPATCH_ALL(out->dtype, T, {
     const T one = rl::convert<T>(1.0f);
@@ -176,7 +179,7 @@ rl_status rl_eye(const rl_tensor* out) {
                          if (out->strides[1] == 1) {
                            std::memset(static_cast<void*>(row), 0, static_cast<size_t>(columns) * sizeof(T));
                          } else {
-                           for (int64_t j = 0; j < columns; ++j) row[j * out->strides[1]] = T(0);
+                           for (int64_t j = 0; j < columns; ++j) row[j * out->strides[1]] = rl::convert<T>(0.0f);
                          }
                          if (i < columns) row[i * out->strides[1]] = one;
                        }

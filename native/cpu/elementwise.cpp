@@ -482,7 +482,7 @@ int kernel_dtype(OperandKind kind, int compute) {
     case OperandKind::kBool:
       return RL_BOOL;
     case OperandKind::kReal:
-      return compute == RL_COMPLEX64 ? RL_FLOAT32 : compute == RL_COMPLEX128 ? RL_FLOAT64 : compute;
+      return real_dtype(compute);
     default:
       return compute;
   }
@@ -623,7 +623,7 @@ rl_status rl_elementwise(int op, rl_dtype compute, int n_in, const rl_tensor* co
   using namespace rl;
   if (op < 0 || op >= elementwise_op_count) [[unlikely]]
     return fail(RL_VALUE_ERROR, "rl_elementwise: no operation %d; expected 0 to %d", op, elementwise_op_count - 1);
-  const int dtype = compute == RL_FLOAT16 || compute == RL_BFLOAT16 ? RL_FLOAT32 : static_cast<int>(compute);
+  const int dtype = compute_dtype(compute);
   if (op == elementwise_pow && n_in == 2 && is_valid_dtype(dtype)) [[unlikely]] {
     const int simpler = simpler_power(*in[1], dtype);
     if (simpler >= 0) {

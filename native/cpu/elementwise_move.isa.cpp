@@ -23,6 +23,10 @@ void convert_run(void* to, const void* from, int64_t n) {
       convert_run<float, From>(middle, static_cast<const From*>(from) + start, count);
       convert_run<To, float>(static_cast<To*>(to) + start, middle, count);
     }
+  } else if constexpr (std::is_same_v<To, complex64> && std::is_same_v<From, complex32>) {
+    to_float(static_cast<const half*>(from), static_cast<float*>(to), 2 * n);
+  } else if constexpr (std::is_same_v<To, complex32> && std::is_same_v<From, complex64>) {
+    from_float(static_cast<const float*>(from), static_cast<half*>(to), 2 * n);
   } else {
     To* const target = static_cast<To*>(to);
     const From* const source = static_cast<const From*>(from);
@@ -114,17 +118,19 @@ void transpose(void* to, int64_t to_stride, const void* from, int64_t from_strid
 }
 
 #define RL_CONVERT_FROM(To, From) convert_run<To, From>
-#define RL_CONVERT_ROW(To)                                                                     \
-  {RL_CONVERT_FROM(To, bool),    RL_CONVERT_FROM(To, uint8_t),   RL_CONVERT_FROM(To, int8_t),  \
-   RL_CONVERT_FROM(To, int16_t), RL_CONVERT_FROM(To, int32_t),   RL_CONVERT_FROM(To, int64_t), \
-   RL_CONVERT_FROM(To, half),    RL_CONVERT_FROM(To, bfloat16),  RL_CONVERT_FROM(To, float),   \
-   RL_CONVERT_FROM(To, double),  RL_CONVERT_FROM(To, complex64), RL_CONVERT_FROM(To, complex128)}
+#define RL_CONVERT_ROW(To)                                                                         \
+  {RL_CONVERT_FROM(To, bool),     RL_CONVERT_FROM(To, uint8_t),   RL_CONVERT_FROM(To, int8_t),     \
+   RL_CONVERT_FROM(To, int16_t),  RL_CONVERT_FROM(To, int32_t),   RL_CONVERT_FROM(To, int64_t),    \
+   RL_CONVERT_FROM(To, half),     RL_CONVERT_FROM(To, bfloat16),  RL_CONVERT_FROM(To, float),      \
+   RL_CONVERT_FROM(To, double),   RL_CONVERT_FROM(To, complex64), RL_CONVERT_FROM(To, complex128), \
+   RL_CONVERT_FROM(To, complex32)}
 #define RL_BY_SIZE(name) {name<uint8_t>, name<uint16_t>, name<uint32_t>, name<uint64_t>, name<Bytes16>}
 
 const MoveTable table = {
     {RL_CONVERT_ROW(bool), RL_CONVERT_ROW(uint8_t), RL_CONVERT_ROW(int8_t), RL_CONVERT_ROW(int16_t),
      RL_CONVERT_ROW(int32_t), RL_CONVERT_ROW(int64_t), RL_CONVERT_ROW(half), RL_CONVERT_ROW(bfloat16),
-     RL_CONVERT_ROW(float), RL_CONVERT_ROW(double), RL_CONVERT_ROW(complex64), RL_CONVERT_ROW(complex128)},
+     RL_CONVERT_ROW(float), RL_CONVERT_ROW(double), RL_CONVERT_ROW(complex64), RL_CONVERT_ROW(complex128),
+     RL_CONVERT_ROW(complex32)},
     RL_BY_SIZE(gather),
     RL_BY_SIZE(scatter),
     RL_BY_SIZE(fill),

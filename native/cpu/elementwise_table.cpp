@@ -46,10 +46,10 @@ int category(int dtype) { return dtype == RL_BOOL ? 0 : dtype <= RL_INT64 ? 1 : 
 
 int promote(int a, int b) {
   if (a < 0 || a == b) return b;
+  if (is_complex_dtype(a) || is_complex_dtype(b)) return complex_dtype(promote(real_dtype(a), real_dtype(b)));
   const int category_a = category(a), category_b = category(b);
   if (category_a != category_b) {
-    const int high = category_a > category_b ? a : b, low = category_a > category_b ? b : a;
-    return high == RL_COMPLEX64 && low == RL_FLOAT64 ? RL_COMPLEX128 : high;
+    return category_a > category_b ? a : b;
   }
   if ((a == RL_UINT8 && b == RL_INT8) || (a == RL_INT8 && b == RL_UINT8)) return RL_INT16;
   if ((a == RL_FLOAT16 && b == RL_BFLOAT16) || (a == RL_BFLOAT16 && b == RL_FLOAT16)) return RL_FLOAT32;
@@ -98,7 +98,7 @@ const char* rl_elementwise_name(int op) {
 }
 
 int rl_elementwise_supports(int op, rl_dtype compute) {
-  const int dtype = compute == RL_FLOAT16 || compute == RL_BFLOAT16 ? RL_FLOAT32 : static_cast<int>(compute);
+  const int dtype = rl::compute_dtype(compute);
   return op >= 0 && op < RL_EW_COUNT && rl::is_valid_dtype(dtype) && rl::elementwise_kernels[op][dtype] != nullptr;
 }
 

@@ -216,6 +216,7 @@ rl_status rl_embedding_backward(const rl_tensor* grad, const rl_tensor* indices,
   source.rows.data[0] = static_cast<char*>(grad->data);
   for (int d = 0; d < indices->ndim; ++d) source.rows.push(grad->shape[d], {grad->strides[d] * item});
   source.rows.finish();
+  RL_TRY(rl::refuse_complex32("embedding_backward", out->dtype));
   RL_DISPATCH_FLOAT_COMPLEX(out->dtype, T, { source.load = rl::load_grad<T>; });
   return rl::add_rows(source, *out);
 }

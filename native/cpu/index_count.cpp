@@ -178,6 +178,7 @@ void weigh(const rl_tensor& input, const rl_tensor& weights, const rl_tensor& ou
 extern "C" {
 
 rl_status rl_run_flags(const rl_tensor* src, int32_t dim, const rl_tensor* order, const rl_tensor* flags) {
+  RL_TRY(rl::refuse_complex32("unique", src->dtype));
   if (dim == -1) dim = 0;
   if (dim < 0 || dim >= src->ndim)
     return rl::fail(RL_VALUE_ERROR, "unique: no dimension %d in %s", dim, rl::shape_text(src));

@@ -442,6 +442,7 @@ rl_status rl_index_fill(const rl_tensor* dst, int32_t dim, const rl_tensor* inde
 
 rl_status rl_index_reduce(const rl_tensor* dst, int32_t dim, const rl_tensor* index, const rl_tensor* source,
                           rl_scatter_mode mode, int include_self) {
+  RL_TRY(rl::refuse_complex32("index_reduce", dst->dtype));
   return rl::index_reduce(*dst, dim, *index, *source, mode, include_self != 0);
 }
 

@@ -269,6 +269,7 @@ bool run_flat(const Flat& flat, const Box<2>& box, int64_t begin, int64_t end, P
 extern "C" {
 
 rl_status rl_gather(const rl_tensor* src, int32_t dim, const rl_tensor* index, const rl_tensor* out) {
+  RL_TRY(rl::refuse_complex32("gather", src->dtype));
   rl::Gather plan;
   RL_TRY(rl::plan_gather("gather", *src, dim, *index, *out, false, &plan));
   bool good = true;
@@ -281,10 +282,12 @@ rl_status rl_gather(const rl_tensor* src, int32_t dim, const rl_tensor* index, c
 
 rl_status rl_scatter(const rl_tensor* dst, int32_t dim, const rl_tensor* index, const rl_tensor* src,
                      rl_scatter_mode mode, int include_self) {
+  RL_TRY(rl::refuse_complex32("scatter", dst->dtype));
   return rl::scatter(*dst, dim, *index, *src, mode, include_self != 0);
 }
 
 rl_status rl_take(const rl_tensor* src, const rl_tensor* index, const rl_tensor* out) {
+  RL_TRY(rl::refuse_complex32("take", src->dtype));
   rl::Box<2> box;
   RL_TRY(rl::plan_flat("take", *src, *index, *out, &box));
   const rl::Flat flat{*src};
@@ -304,6 +307,7 @@ rl_status rl_take(const rl_tensor* src, const rl_tensor* index, const rl_tensor*
 }
 
 rl_status rl_put(const rl_tensor* dst, const rl_tensor* index, const rl_tensor* source, int accumulate) {
+  RL_TRY(rl::refuse_complex32("put", dst->dtype));
   rl::Box<2> box;
   RL_TRY(rl::plan_flat("put", *dst, *index, *source, &box));
   const rl::Flat flat{*dst};

@@ -13,7 +13,7 @@ constexpr int64_t kBlocksPerTask = 16;
 template <class T>
 void load_flags(const char* from, int64_t step, int64_t n, uint8_t* out) {
   if constexpr (is_complex_v<T>) {
-    for (int64_t i = 0; i < n; ++i) out[i] = differs(*reinterpret_cast<const T*>(from + i * step), T(0));
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<bool>(*reinterpret_cast<const T*>(from + i * step));
   } else {
     // A bool read as the byte it is: memory that holds more than 0 and 1 must not lead astray.
     using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
@@ -287,6 +287,7 @@ rl_status rl_masked_select(const rl_tensor* src, const rl_tensor* mask_tensor, c
 
 rl_status rl_masked_scatter(const rl_tensor* dst, const rl_tensor* mask_tensor, const int64_t* given,
                             const rl_tensor* source) {
+  RL_TRY(rl::refuse_complex32("masked_scatter", dst->dtype));
   RL_TRY(rl::check_mask("masked_scatter", *dst, *mask_tensor, *source));
   const rl::Mask mask(*mask_tensor);
   const rl::Offsets offsets(mask, given);

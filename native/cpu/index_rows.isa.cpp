@@ -61,11 +61,11 @@ void sum_rows(const char* base, const int64_t* offsets, int64_t n, int64_t size,
   }
 }
 
-const RowTable table = {
-    {add_row<bool>, add_row<uint8_t>, add_row<int8_t>, add_row<int16_t>, add_row<int32_t>, add_row<int64_t>,
-     add_row<half>, add_row<bfloat16>, add_row<float>, add_row<double>, add_row<complex64>, add_row<complex128>},
-    sum_rows<float>,
-    sum_rows<double>};
+const RowTable table = {{add_row<bool>, add_row<uint8_t>, add_row<int8_t>, add_row<int16_t>, add_row<int32_t>,
+                         add_row<int64_t>, add_row<half>, add_row<bfloat16>, add_row<float>, add_row<double>,
+                         add_row<complex64>, add_row<complex128>, add_row<complex32>},
+                        sum_rows<float>,
+                        sum_rows<double>};
 
 }  // namespace
 

@@ -14,8 +14,8 @@ inline T wrapping_add(T a, T b) {
     return a || b;
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-  } else if constexpr (is_reduced_float_v<T>) {
-    return T(static_cast<float>(a) + static_cast<float>(b));
+  } else if constexpr (is_storage_only_v<T>) {
+    return T(static_cast<compute_type<T>>(a) + static_cast<compute_type<T>>(b));
   } else {
     return a + b;
   }
@@ -28,8 +28,8 @@ inline T wrapping_multiply(T a, T b) {
   } else if constexpr (std::is_integral_v<T>) {
     // 64 bits: the product of two uint16_t promoted to int may overflow.
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  } else if constexpr (is_reduced_float_v<T>) {
-    return T(static_cast<float>(a) * static_cast<float>(b));
+  } else if constexpr (is_storage_only_v<T>) {
+    return T(static_cast<compute_type<T>>(a) * static_cast<compute_type<T>>(b));
   } else {
     return a * b;
   }
@@ -57,8 +57,8 @@ inline bool less(T a, T b) {
 
 template <class T>
 inline bool differs(T a, T b) {
-  if constexpr (is_reduced_float_v<T>) {
-    return static_cast<float>(a) != static_cast<float>(b);
+  if constexpr (is_storage_only_v<T>) {
+    return static_cast<compute_type<T>>(a) != static_cast<compute_type<T>>(b);
   } else {
     return a != b;
   }
@@ -106,7 +106,9 @@ inline T highest_value() {
 // value / count; integers round down.
 template <class T>
 inline T divide_by_count(T value, int64_t count) {
-  if constexpr (is_complex_v<T>) {
+  if constexpr (std::is_same_v<T, complex32>) {
+    return T(divide_by_count(static_cast<complex64>(value), count));
+  } else if constexpr (is_complex_v<T>) {
     const auto divisor = static_cast<real_type<T>>(count);
     return T(value.re / divisor, value.im / divisor);
   } else if constexpr (is_float_v<T>) {

@@ -149,7 +149,7 @@ class Step {
     std::memcpy(u.constants, constants, sizeof u.constants);
     for (int k = 0; k < arrays_; ++k) {
       u.data[k] = static_cast<char*>(tensors[k]->data);
-      u.dtype[k] = complex ? uint8_t{u.wide ? RL_FLOAT64 : RL_FLOAT32} : tensors[k]->dtype;
+      u.dtype[k] = complex ? static_cast<uint8_t>(real_dtype(p->dtype)) : tensors[k]->dtype;
     }
     if (alike) {
       updates_[size_++] = u;

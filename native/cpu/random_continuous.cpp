@@ -9,7 +9,7 @@ namespace rl::rng {
 namespace {
 
 constexpr const char* kFloatDtypes = "float16, bfloat16, float32 or float64";
-constexpr const char* kFloatOrComplexDtypes = "float16, bfloat16, float32, float64, complex64 or complex128";
+constexpr const char* kFloatOrComplexDtypes = "float16, bfloat16, float32, float64 or complex numbers";
 
 // Sees a complex tensor as a real one with a further dim for the two parts, and any other tensor as it is.
 struct RealView {
@@ -27,7 +27,7 @@ struct RealView {
     desc.shape = shape;
     desc.strides = strides;
     desc.ndim = t.ndim + 1;
-    desc.dtype = t.dtype == RL_COMPLEX64 ? RL_FLOAT32 : RL_FLOAT64;
+    desc.dtype = static_cast<uint8_t>(real_dtype(t.dtype));
   }
   RealView(const RealView&) = delete;
   RealView& operator=(const RealView&) = delete;

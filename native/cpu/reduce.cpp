@@ -55,7 +55,7 @@ void store_as(char* out, int64_t step, const From* values, int64_t count) {
   To* to = reinterpret_cast<To*>(out);
   for (int64_t j = 0; j < count; ++j) {
     if constexpr (is_complex_v<To>)
-      to[j * step] = To(static_cast<real_type<To>>(values[j]));
+      to[j * step] = convert<To>(values[j]);
     else if constexpr (std::is_same_v<To, float>)
       to[j * step] = static_cast<float>(values[j]);
     else
@@ -86,6 +86,8 @@ void store(int dtype, char* out, int64_t step, const From* values, int64_t count
       return store_as<float>(out, step, values, count);
     case RL_FLOAT64:
       return store_as<double>(out, step, values, count);
+    case RL_COMPLEX32:
+      return store_as<complex32>(out, step, values, count);
     case RL_COMPLEX64:
       return store_as<complex64>(out, step, values, count);
     default:
@@ -323,7 +325,7 @@ struct RealView {
     desc.shape = shape;
     desc.strides = strides;
     desc.ndim = t->ndim + 1;
-    if (complex) desc.dtype = t->dtype == RL_COMPLEX64 ? RL_FLOAT32 : RL_FLOAT64;
+    desc.dtype = static_cast<uint8_t>(real_dtype(t->dtype));
   }
 };
 
@@ -422,6 +424,7 @@ rl_status run(const Spec& spec, const rl_tensor* in, const rl_tensor* out, int t
 rl_status run_sum(const Spec& spec, const rl_tensor* in, const rl_tensor* out) {
   if (!is_valid_dtype(in->dtype)) return bad_dtype(spec.name, "a dtype", in->dtype);
   if (!is_valid_dtype(out->dtype)) return bad_dtype(spec.name, "a dtype", out->dtype);
+  RL_TRY(refuse_complex32(spec.name, out->dtype));
   if (!is_complex_dtype(out->dtype)) {
     if (is_complex_dtype(in->dtype)) return bad_dtype(spec.name, "a complex output for a complex input", out->dtype);
     if (out->dtype == RL_BOOL) return run(spec, in, out, kTileInt64, reduce_load_table().load_truth[in->dtype]);
@@ -525,6 +528,7 @@ rl_status rl_prod(const rl_tensor* in, const rl_tensor* out) {
   static constexpr Spec real = {"prod", rl::kReduceProd, Result::kWord, 0, {1}, false, false};
   static constexpr Spec complex = {"prod", rl::kReduceComplexProd, Result::kComplex, 0, {1}, false, false};
   if (!rl::is_valid_dtype(in->dtype)) return rl::bad_dtype("prod", "a dtype", in->dtype);
+  RL_TRY(rl::refuse_complex32("prod", out->dtype));
   if (rl::is_complex_dtype(in->dtype)) {
     if (!rl::is_complex_dtype(out->dtype))
       return rl::bad_dtype("prod", "a complex output for a complex input", out->dtype);
@@ -659,7 +663,8 @@ rl_status rl_norm(const rl_tensor* in, double p, const rl_tensor* out) {
   }
   if (!rl::is_complex_dtype(in->dtype)) return rl::run(spec, in, out, tile);
   const bool wide = in->dtype == RL_COMPLEX128;
-  return rl::run(spec, in, out, wide ? rl::kTileDouble : rl::kTileFloat, rl::reduce_load_table().load_magnitude[wide]);
+  const rl::ReduceLoad load = rl::reduce_load_table().load_magnitude[in->dtype - RL_COMPLEX64];
+  return rl::run(spec, in, out, wide ? rl::kTileDouble : rl::kTileFloat, load);
 }
 
 rl_status rl_logsumexp(const rl_tensor* in, const rl_tensor* out) {

@@ -68,7 +68,7 @@ struct ReduceTable {
 struct ReduceLoadTable {
   ReduceLoad load[RL_DTYPE_COUNT][kTileCount];  // null where the conversion makes no sense
   ReduceLoad load_truth[RL_DTYPE_COUNT];        // into kTileInt64: 1 where the element differs from 0
-  ReduceLoad load_magnitude[2];                 // complex64 into kTileFloat, complex128 into kTileDouble
+  ReduceLoad load_magnitude[3];                 // complex64, 128 (into kTileDouble) and 32, by dtype - RL_COMPLEX64
   ReduceLoad load_complex[RL_DTYPE_COUNT];      // into pairs of doubles
 };
 

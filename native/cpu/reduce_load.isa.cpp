@@ -24,7 +24,9 @@ struct TruthByte {
 template <class T>
 struct MagnitudeOf {
   using Out = T;
-  static RL_INLINE void store(T* out, complex<T> x) {
+  template <class From>
+  static RL_INLINE void store(T* out, complex<From> value) {
+    const auto x = convert<complex<T>>(value);
     if constexpr (std::is_same_v<T, float>) {
       const double re = static_cast<double>(x.re), im = static_cast<double>(x.im);
       *out = static_cast<float>(__builtin_sqrt(re * re + im * im));
@@ -133,8 +135,10 @@ constexpr ReduceLoadTable make_table() {
   fill_loads<double>(t, RL_FLOAT64);
   fill_loads<complex64>(t, RL_COMPLEX64);
   fill_loads<complex128>(t, RL_COMPLEX128);
+  fill_loads<complex32>(t, RL_COMPLEX32);
   t.load_magnitude[0] = load_tile<complex64, MagnitudeOf<float>>;
   t.load_magnitude[1] = load_tile<complex128, MagnitudeOf<double>>;
+  t.load_magnitude[2] = load_tile<complex32, MagnitudeOf<float>>;
   return t;
 }
 

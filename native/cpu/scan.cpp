@@ -65,6 +65,7 @@ rl_status open(const char* name, const rl_tensor* in, int* dim, const rl_tensor*
 }
 
 rl_status run(const char* name, const rl_tensor* in, int dim, const rl_tensor* out, const ScanLoop* loops) {
+  RL_TRY(refuse_complex32(name, out->dtype));
   if (!is_valid_dtype(in->dtype) || !is_valid_dtype(out->dtype) ||
       (is_complex_dtype(in->dtype) && !is_complex_dtype(out->dtype))) {
     return fail(RL_TYPE_ERROR, "%s: the output dtype does not hold the result; expected a dtype for %s, got %s", name,
@@ -193,6 +194,7 @@ rl_status rl_cummin(const rl_tensor* in, int dim, const rl_tensor* values, const
 }
 
 rl_status rl_logcumsumexp(const rl_tensor* in, int dim, const rl_tensor* out) {
+  RL_TRY(rl::refuse_complex32("logcumsumexp", out->dtype));
   if (!rl::is_float_dtype(out->dtype) && !rl::is_complex_dtype(out->dtype)) {
     return rl::fail(RL_TYPE_ERROR,
                     "logcumsumexp: the output has the wrong dtype; expected a floating point or complex dtype, got %s",

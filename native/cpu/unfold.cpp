@@ -159,6 +159,7 @@ void rl_window_positions(const rl_window* window, int64_t height, int64_t width,
 }
 
 rl_status rl_im2col(const rl_tensor* src, const rl_window* window, const rl_tensor* out) {
+  RL_TRY(rl::refuse_complex32("im2col", src->dtype));
   int64_t positions[2];
   RL_TRY(rl::plan_columns("im2col", *src, *window, *out, positions));
   const rl::Columns work{*window,
@@ -191,6 +192,7 @@ rl_status rl_col2im(const rl_tensor* src, const rl_window* window, const rl_tens
                          positions[0],
                          positions[1],
                          rl::dtype_size(src->dtype)};
+  RL_TRY(rl::refuse_complex32("col2im", out->dtype));
   const int64_t elements = work.kernel * src->shape[2];
   RL_DISPATCH_ALL(out->dtype, T, {
     rl::parallel_for(out->shape[0] * work.channels, std::max<int64_t>(1, rl::kBlockElements / elements),
@@ -217,6 +219,7 @@ rl_status rl_unfold_backward(const rl_tensor* grad, int32_t dim, int64_t size, i
                     rl::shape_text(grad), rl::shape_text(out), static_cast<long long>(size),
                     static_cast<long long>(step), dim);
   }
+  RL_TRY(rl::refuse_complex32("unfold_backward", out->dtype));
   const int64_t item = rl::dtype_size(out->dtype);
   rl::Box<2> box;
   box.data[0] = static_cast<char*>(grad->data);

@@ -37,7 +37,8 @@ typedef enum rl_dtype {
   RL_FLOAT64 = 9,
   RL_COMPLEX64 = 10,
   RL_COMPLEX128 = 11,
-  RL_DTYPE_COUNT = 12
+  RL_COMPLEX32 = 12, /* two float16: kept and moved, computed as complex64 */
+  RL_DTYPE_COUNT = 13
 } rl_dtype;
 
 typedef enum rl_status {

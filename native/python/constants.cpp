@@ -14,7 +14,8 @@ struct NamedConstant {
 const NamedConstant dtype_names[] = {{"bool", nullptr},     {"uint8", nullptr},      {"int8", nullptr},
                                      {"int16", "short"},    {"int32", "int"},        {"int64", "long"},
                                      {"float16", "half"},   {"bfloat16", nullptr},   {"float32", "float"},
-                                     {"float64", "double"}, {"complex64", "cfloat"}, {"complex128", "cdouble"}};
+                                     {"float64", "double"}, {"complex64", "cfloat"}, {"complex128", "cdouble"},
+                                     {"complex32", "chalf"}};
 // Tensors are strided; the other layouts are there to be compared with.
 const char* const layout_names[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
                                     "sparse_bsr", "sparse_bsc", "jagged",     "_mkldnn"};
@@ -38,14 +39,10 @@ PyObject* dtype_is_float(PyObject* s, void*) { return PyBool_FromLong(is_float(d
 PyObject* dtype_is_complex(PyObject* s, void*) { return PyBool_FromLong(is_complex(dtype_of(s))); }
 PyObject* dtype_is_signed(PyObject* s, void*) { return PyBool_FromLong(is_signed(dtype_of(s))); }
 PyObject* dtype_to_real(PyObject* s, PyObject*) { return dtype_object(real_dtype(dtype_of(s))); }
-PyObject* dtype_to_complex(PyObject* s, PyObject*) {
-  DType d = dtype_of(s);
-  if (is_complex(d)) return dtype_object(d);
-  return dtype_object(d == RL_FLOAT64 ? RL_COMPLEX128 : RL_COMPLEX64);
-}
+PyObject* dtype_to_complex(PyObject* s, PyObject*) { return dtype_object(complex_dtype(dtype_of(s))); }
 PyObject* dtype_abbr(PyObject* self, void*) {
-  static const char* const names[] = {"b8",  "u8",   "i8",  "i16", "i32", "i64",
-                                      "f16", "bf16", "f32", "f64", "c64", "c128"};
+  static const char* const names[] = {"b8",   "u8",  "i8",  "i16", "i32",  "i64", "f16",
+                                      "bf16", "f32", "f64", "c64", "c128", "c32"};
   return PyUnicode_FromString(names[dtype_of(self)]);
 }
 PyGetSetDef dtype_getset[] = {

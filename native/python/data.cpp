@@ -27,6 +27,13 @@ PyObject* element_to_python(DType dtype, const void* p) {
       return PyFloat_FromDouble(static_cast<double>(*static_cast<const float*>(p)));
     case RL_FLOAT64:
       return PyFloat_FromDouble(*static_cast<const double*>(p));
+    case RL_COMPLEX32: {
+      float c[2];
+      rl_tensor from = {const_cast<void*>(p), nullptr, nullptr, 0, RL_COMPLEX32, 0, {0, 0}};
+      rl_tensor to = {c, nullptr, nullptr, 0, RL_COMPLEX64, 0, {0, 0}};
+      check(rl_copy(&from, &to));
+      return PyComplex_FromDoubles(static_cast<double>(c[0]), static_cast<double>(c[1]));
+    }
     case RL_COMPLEX64: {
       auto* c = static_cast<const float*>(p);
       return PyComplex_FromDoubles(static_cast<double>(c[0]), static_cast<double>(c[1]));

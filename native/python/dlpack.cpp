@@ -43,11 +43,12 @@ constexpr int32_t kCPU = 1;
 constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
 
-constexpr DLType kTypes[RL_DTYPE_COUNT] = {{kBool, 8, 1},   {kUInt, 8, 1},   {kInt, 8, 1},      {kInt, 16, 1},
-                                           {kInt, 32, 1},   {kInt, 64, 1},   {kFloat, 16, 1},   {kBFloat, 16, 1},
-                                           {kFloat, 32, 1}, {kFloat, 64, 1}, {kComplex, 64, 1}, {kComplex, 128, 1}};
+constexpr DLType kTypes[RL_DTYPE_COUNT] = {{kBool, 8, 1},    {kUInt, 8, 1},   {kInt, 8, 1},      {kInt, 16, 1},
+                                           {kInt, 32, 1},    {kInt, 64, 1},   {kFloat, 16, 1},   {kBFloat, 16, 1},
+                                           {kFloat, 32, 1},  {kFloat, 64, 1}, {kComplex, 64, 1}, {kComplex, 128, 1},
+                                           {kComplex, 32, 1}};
 static_assert(RL_BOOL == 0 && RL_UINT8 == 1 && RL_INT64 == 5 && RL_FLOAT16 == 6 && RL_BFLOAT16 == 7 &&
-              RL_FLOAT64 == 9 && RL_COMPLEX64 == 10 && RL_COMPLEX128 == 11);
+              RL_FLOAT64 == 9 && RL_COMPLEX64 == 10 && RL_COMPLEX128 == 11 && RL_COMPLEX32 == 12);
 
 // ---------------------------------------------------------------- export
 
@@ -141,10 +142,11 @@ void release_import(Storage* s) {
 DType dtype_from(DLType type) {
   for (int d = 0; d < RL_DTYPE_COUNT; d++)
     if (kTypes[d].code == type.code && kTypes[d].bits == type.bits && type.lanes == 1) return static_cast<DType>(d);
-  throw_error(ErrorKind::Buffer,
-              "from_dlpack: there is no dtype for elements of type code %d with %d bits and %d lanes; the supported "
-              "types are bool, uint8, int8 to int64, float16, bfloat16, float32, float64, complex64 and complex128",
-              type.code, type.bits, type.lanes);
+  throw_error(
+      ErrorKind::Buffer,
+      "from_dlpack: there is no dtype for elements of type code %d with %d bits and %d lanes; the supported "
+      "types are bool, uint8, int8 to int64, float16, bfloat16, float32, float64, complex32, complex64 and complex128",
+      type.code, type.bits, type.lanes);
 }
 
 // Until the capsule is renamed it owns its tensor, so that everything may fail before.

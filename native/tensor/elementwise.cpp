@@ -176,6 +176,7 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
     }
     if (!(spec.types >> RL_FLOAT16 & 1)) compute = RL_FLOAT32;  // else the operation has no 16-bit floats
   }
+  if (compute == RL_COMPLEX32 && spec.types >> RL_COMPLEX32 & 1) compute = RL_COMPLEX64;
   if (RL_UNLIKELY(!(spec.types >> compute & 1) || compute == RL_FLOAT16 || compute == RL_BFLOAT16)) {
     throw_error(call.op.flags & kRefuseRuntime ? ErrorKind::Runtime : ErrorKind::NotImplemented,
                 "\"%s\" not implemented for '%s'", call.op.title(), dtype_title(promoted));

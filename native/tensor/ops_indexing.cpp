@@ -268,7 +268,7 @@ RL_OP(masked_fill) {
   fill_value(value.get(), call[2]);
   Value m = Value::of(mask), v = Value::of(value), s = Value::of(self);
   const Value* inputs[3] = {&m, &v, &s};
-  elementwise(call, {RL_EW_where, 0xf3f, 0, 0}, inputs, 3);
+  elementwise(call, {RL_EW_where, 0x1f3f, 0, 0}, inputs, 3);
 }
 RL_OP(masked_fill_Tensor) {
   Tensor *self = call.tensor(0), *mask = call.tensor(1), *value = call.tensor(2);
@@ -281,7 +281,7 @@ RL_OP(masked_fill_Tensor) {
   TensorRef v0 = cast(value, self->dtype());
   Value m = Value::of(mask), v = Value::of(v0), s = Value::of(self);
   const Value* inputs[3] = {&m, &v, &s};
-  elementwise(call, {RL_EW_where, 0xf3f, 0, 0}, inputs, 3);
+  elementwise(call, {RL_EW_where, 0x1f3f, 0, 0}, inputs, 3);
 }
 RL_OP(masked_scatter) {
   Tensor *self = call.tensor(0), *mask = call.tensor(1), *source = call.tensor(2);

@@ -41,8 +41,9 @@ void check_dtype(const Call& call, const char* argument, const Tensor* t) {
   RL_CHECK(is_float(t->dtype()) || is_complex(t->dtype()), Runtime,
            "%s: %s; expected floating point or complex elements, got %s", public_name(call).c_str(), argument,
            dtype_name(t->dtype()));
-  RL_CHECK(t->dtype() >= RL_FLOAT32, Runtime, "%s: %s; expected float32, float64, complex64 or complex128, got %s",
-           public_name(call).c_str(), argument, dtype_name(t->dtype()));
+  RL_CHECK(real_dtype(t->dtype()) >= RL_FLOAT32, Runtime,
+           "%s: %s; expected float32, float64, complex64 or complex128, got %s", public_name(call).c_str(), argument,
+           dtype_name(t->dtype()));
 }
 void check_matrix(const Call& call, const char* argument, const Tensor* t) {
   RL_CHECK(t->ndim() >= 2, Runtime, "%s: %s; expected at least 2 dimensions, got shape %s", public_name(call).c_str(),

@@ -557,7 +557,7 @@ RL_OP(view_as_real) {
 }
 RL_OP(view_as_complex) {
   Tensor* t = call.tensor(0);
-  RL_CHECK(t->dtype() == RL_FLOAT32 || t->dtype() == RL_FLOAT64, Runtime,
+  RL_CHECK(is_float(t->dtype()) && t->dtype() != RL_BFLOAT16, Runtime,
            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
            dtype_title(t->dtype()));
   int last = t->ndim() - 1;

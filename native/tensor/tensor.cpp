@@ -98,8 +98,9 @@ DType default_dtype = RL_FLOAT32;
 const char* dtype_name(DType d) { return rl_dtype_name(d); }
 
 const char* dtype_title(DType d) {
-  static const char* const titles[] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
-                                       "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  static const char* const titles[] = {"Bool",         "Byte",          "Char",       "Short", "Int",
+                                       "Long",         "Half",          "BFloat16",   "Float", "Double",
+                                       "ComplexFloat", "ComplexDouble", "ComplexHalf"};
   return d < RL_DTYPE_COUNT ? titles[d] : "Undefined";
 }
 
@@ -107,15 +108,15 @@ const char* device_name(uint8_t device) { return device == static_cast<uint8_t>(
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) return complex_dtype(promote(real_dtype(a), real_dtype(b)));
   if (a > b) std::swap(a, b);  // b is the later in the order of the enum
   if (a == RL_BOOL) return b;
   if (b <= RL_INT64) {
     if (a == RL_UINT8) return b == RL_INT8 ? RL_INT16 : b;
     return b;
   }
-  if (a <= RL_INT64) return b;  // integer with float or complex
+  if (a <= RL_INT64) return b;  // integer with float
   if (a == RL_FLOAT16 && b == RL_BFLOAT16) return RL_FLOAT32;
-  if (b == RL_COMPLEX64 && a == RL_FLOAT64) return RL_COMPLEX128;
   return b;
 }
 

@@ -69,7 +69,7 @@ inline bool is_integral_or_bool(DType d) { return d <= RL_INT64; }
 inline bool is_differentiable(DType d) { return d >= RL_FLOAT16; }
 inline bool is_signed(DType d) { return d != RL_BOOL && d != RL_UINT8; }
 inline int64_t itemsize(DType d) {
-  constexpr uint8_t size[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  constexpr uint8_t size[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 4};
   return size[d];
 }
 const char* dtype_name(DType d);   // "float32"
@@ -77,8 +77,12 @@ const char* dtype_title(DType d);  // "Float", as in PyTorch's messages
 const char* device_name(uint8_t device);
 DType promote(DType a, DType b);      // of two tensors of the same category
 bool can_cast(DType from, DType to);  // PyTorch's can_cast: complex->real, float->int and non-bool->bool are refused
-inline DType real_dtype(DType d) { return d == RL_COMPLEX64 ? RL_FLOAT32 : d == RL_COMPLEX128 ? RL_FLOAT64 : d; }
-inline DType complex_dtype(DType d) { return d == RL_FLOAT64 || d == RL_COMPLEX128 ? RL_COMPLEX128 : RL_COMPLEX64; }
+inline DType real_dtype(DType d) {
+  return d == RL_COMPLEX64 ? RL_FLOAT32 : d == RL_COMPLEX128 ? RL_FLOAT64 : d == RL_COMPLEX32 ? RL_FLOAT16 : d;
+}
+inline DType complex_dtype(DType d) {
+  return real_dtype(d) == RL_FLOAT64 ? RL_COMPLEX128 : real_dtype(d) == RL_FLOAT16 ? RL_COMPLEX32 : RL_COMPLEX64;
+}
 extern DType default_dtype;  // set_default_dtype
 // The dtype float operations compute integer input in.
 inline DType to_float_dtype(DType d) { return is_integral_or_bool(d) ? default_dtype : d; }

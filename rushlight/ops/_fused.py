@@ -16,7 +16,7 @@ from ._derivatives import gradient
 from ._expression import Expression, tensor_function, topological, trace, variable
 from ._record import FINISHED, Operation, elementwise, rl
 
-_FLOATS = frozenset({"float", "wide", "complex", "float32", "float64", "complex64", "complex128"})
+_FLOATS = frozenset({"float", "wide", "complex", "complex32", "float32", "float64", "complex64", "complex128"})
 
 
 def fuse_derivatives(table: dict[str, Operation]) -> None:

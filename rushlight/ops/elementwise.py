@@ -39,7 +39,7 @@ from ._expression import (
 from ._fused import fuse_derivatives
 from ._record import TABLE, composite, elementwise, native, rl
 
-ALL = "bool int float complex"
+ALL = "bool int float complex complex32"
 REAL = "bool int float"
 
 
@@ -113,7 +113,7 @@ elementwise(
 elementwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     lambda self, other, alpha: self - other * alpha,
-    types="int float complex",
+    types="int float complex complex32",
     inplace=True,
     public=_names("sub", "subtract"),
     derivative={
@@ -130,7 +130,7 @@ elementwise(
 elementwise(
     "rsub(Tensor self, Tensor|Scalar other, Scalar alpha=1) -> Tensor",
     lambda self, other, alpha: other - self * alpha,
-    types="int float complex",
+    types="int float complex complex32",
     method=False,
     derivative={
         "self": lambda grad, alpha: -grad if alpha == 1 else grad * _conj(-alpha),
@@ -292,7 +292,7 @@ _function(
 
     >>> torch.neg(torch.tensor([1.5, -2.0]))
     tensor([-1.5000,  2.0000])""",
-    types="int float complex",
+    types="int float complex complex32",
     compute="promote",
     aliases="negative",
     options={"refusal": "RuntimeError"},
@@ -321,7 +321,7 @@ _function(
 
     >>> torch.abs(torch.tensor([3 + 4j, -2]))
     tensor([5., 2.])""",
-    types="int float complex",
+    types="int float complex complex32",
     compute="promote",
     result="real",
     aliases="absolute",
@@ -486,7 +486,7 @@ def _float_power_inplace(self: Any, exponent: Any) -> Any:
 elementwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     lambda self, tensor1, tensor2, value: self + tensor1 * value * tensor2,
-    types="int float complex",
+    types="int float complex complex32",
     inplace=True,
     derivative={
         "self": lambda grad: grad,
@@ -1071,7 +1071,7 @@ for _name, _which, _shown, _bits in (
     elementwise(
         f"logical_{_name}(Tensor self, Tensor other) -> Tensor",
         lambda self, other, _f=FUNCTIONS[f"logical_{_name}"]: _f(self, other),
-        types=ALL,
+        types="bool int float complex",
         result="bool",
         inplace=True,
         formula=f"out = (self != 0) {_name} (other != 0)",
@@ -1098,7 +1098,7 @@ _function(
 
     >>> torch.logical_not(torch.tensor([0.0, 0.5, -2.0]))
     tensor([ True, False, False])""",
-    types=ALL,
+    types="bool int float complex",
     compute="promote",
     result="bool",
     formula="out = (self = 0)",

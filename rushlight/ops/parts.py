@@ -37,10 +37,12 @@ def _imag(self: Any) -> Any:
 
 @composite("_complex(Tensor real, Tensor imag) -> Tensor")
 def _complex(real: Any, imag: Any) -> Any:
-    """real + imag i, of float32 or float64 tensors of one dtype that broadcast; RuntimeError for other dtypes."""
+    """real + imag i, of float16, float32 or float64 tensors of one dtype that broadcast; RuntimeError for other dtypes."""
     for x in (real, imag):
-        if x.dtype not in (rl.float32, rl.float64):
-            raise RuntimeError(f"complex: expected both inputs to be float32 or float64 tensors, got {x.dtype}")
+        if x.dtype not in (rl.float16, rl.float32, rl.float64):
+            raise RuntimeError(
+                f"complex: expected both inputs to be float16, float32 or float64 tensors, got {x.dtype}"
+            )
     if real.dtype != imag.dtype:
         raise RuntimeError(f"complex: the dtypes differ; expected {real.dtype} for imag, got {imag.dtype}")
     return rl.view_as_complex(rl.stack(rl.broadcast_tensors(real, imag), -1))
@@ -53,7 +55,7 @@ native(
     formula="out = real + imag i",
     doc="""A complex tensor from its parts.
 
-    RuntimeError unless both are float32, for complex64, or float64, for complex128.
+    RuntimeError unless both are float16, for complex32, float32, for complex64, or float64, for complex128.
 
     Shapes: real and imag broadcast; the result has their common shape.
 

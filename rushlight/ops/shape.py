@@ -728,6 +728,7 @@ for _name, _dtype in {
     "bfloat16": "bfloat16",
     "float": "float32",
     "double": "float64",
+    "chalf": "complex32",
     "cfloat": "complex64",
     "cdouble": "complex128",
 }.items():
