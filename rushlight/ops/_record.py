@@ -185,9 +185,9 @@ def elementwise(
         schema: the signature. Its arguments of type Tensor, Tensor|Scalar and Scalar are the expression's inputs.
         expression: takes scalar proxies of those names and returns the scalar result.
         types: compute dtypes that have a kernel, names separated by spaces, or groups: ``bool``, ``int`` (the five
-            integer dtypes), ``float`` (float32, float64), ``complex`` (complex64, complex128). float16 and bfloat16 compute in float32,
-            complex32 in complex64 where ``complex32`` is named,
-            unless ``wide`` (float32, float64, and no 16-bit floats) is there instead of ``float``.
+            integer dtypes), ``float`` (float32, float64), ``complex`` (complex64, complex128). float16 and bfloat16
+            compute in float32, unless ``wide`` (float32, float64, and no 16-bit floats) is there instead of ``float``;
+            complex32 computes in complex64 where it is named.
         compute: how the compute dtype follows from the inputs: ``promote`` (PyTorch's result type), ``float`` (the
             same, but integers become the default float dtype), ``number`` (bool becomes int64) or
             ``tensor`` (the result type of the tensors alone, to

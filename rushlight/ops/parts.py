@@ -37,7 +37,7 @@ def _imag(self: Any) -> Any:
 
 @composite("_complex(Tensor real, Tensor imag) -> Tensor")
 def _complex(real: Any, imag: Any) -> Any:
-    """real + imag i, of float16, float32 or float64 tensors of one dtype that broadcast; RuntimeError for other dtypes."""
+    """real + imag i, of float16, float32 or float64 tensors of one dtype that broadcast; else RuntimeError."""
     for x in (real, imag):
         if x.dtype not in (rl.float16, rl.float32, rl.float64):
             raise RuntimeError(

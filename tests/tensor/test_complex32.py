@@ -94,7 +94,10 @@ def test_random_numbers_are_pytorchs(name: str) -> None:
 
 
 CALLS = {
-    "creation": lambda t: t.stack([t.zeros(3, dtype=t.complex32), t.ones(3, dtype=t.complex32), t.full((3,), 2j, dtype=t.complex32)]),
+    "creation": lambda t: t.stack(
+        [make(dtype=t.complex32) for make in (lambda **d: t.zeros(3, **d), lambda **d: t.full((3,), 2j, **d))]
+    ),
+    "ones": lambda t: t.ones(3, dtype=t.complex32),
     "complex": lambda t: t.complex(t.tensor([1.0, 2]).half(), t.tensor([3.0, 4]).half()),
     "view_as_real": lambda t: t.view_as_real(_made(t)),
     "view_as_complex": lambda t: t.view_as_complex(t.tensor([[1.0, 2], [3, 4]], dtype=t.float16)),
@@ -102,7 +105,7 @@ CALLS = {
     "view": lambda t: _made(t).view(t.int32),
     "index": lambda t: _made(t)[t.tensor([2, 0, 2])],
     "mask": lambda t: _made(t)[t.tensor([True, False, True, True])],
-    "index_put": lambda t: t.zeros(3, dtype=t.complex32).index_put((t.tensor([1, 1, 2, 0]),), _made(t), accumulate=True),
+    "index_put": lambda t: _made(t).index_put((t.tensor([1, 1, 2, 0]),), _made(t), accumulate=True),
     "index_add": lambda t: _made(t).index_add(0, t.tensor([0, 0]), _made(t)[:2], alpha=2),
     "index_fill": lambda t: _made(t).index_fill(0, t.tensor([1]), 5j),
     "cat": lambda t: t.cat([_made(t), t.ones(2).half(), t.ones(2, dtype=t.complex64)]),
