@@ -9,7 +9,15 @@ native(
     options={"composite": True},
     public="",
     out=False,
-    doc="The sum over the dimensions along which `size` was broadcast to this shape.",
+    doc="""The sum over the dimensions along which a tensor of this size was broadcast to the shape of self: what
+    the gradient of a broadcast needs.
+
+    RuntimeError when size does not broadcast to the shape of self.
+
+    Shapes: self of any shape; the result has shape size.
+
+    >>> torch.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])""",
 )
 
 # A geometry is a place in a storage: shape, strides and offset, in elements of the tensor's own dtype. The three

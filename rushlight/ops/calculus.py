@@ -57,19 +57,26 @@ def _define(name: str, cumulative: bool, aliases: str) -> None:
         sums = _sums(y, dim)
         return (sums.cumsum(dim) if cumulative else sums.sum(dim)) * (dx / 2)
 
-    doc = (
-        f"{'Running integrals' if cumulative else 'The integral'} of samples by the trapezoidal rule along a dimension"
-    )
+    what, index, shape = "The integral", "< n - 1", "is without dim"
+    if cumulative:
+        what, index, shape = "Running integrals", "<= i", "has one element less in dim"
     for alias in (name, *aliases.split()):
         composite(
             f"{alias}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
             method=False,
-            doc=f"{doc}, taken at the points x.",
+            formula=f"out{'_i' * cumulative} = sum of (x_(j+1) - x_j) (y_j + y_(j+1)) / 2 over j {index}",
+            doc=f"""{what} of samples by the trapezoidal rule along a dimension: taken at the points x, or dx apart.
+
+Shapes: y (*), x (n), n the size of dim, or of a shape that broadcasts to that of y; the result {shape}.
+
+>>> y = torch.tensor([1.0, 2.0, 4.0])
+>>> torch.{alias}(y, dx=2.0), torch.{alias}(y, torch.tensor([0.0, 1.0, 3.0]))
+{"(tensor([3., 9.]), tensor([1.5000, 7.5000]))" if cumulative else "(tensor(9.), tensor(7.5000))"}
+""",
         )(with_x)
         composite(
             f"{alias}.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
             method=False,
-            doc=f"{doc}, at distances dx.",
         )(with_dx)
 
 
@@ -111,17 +118,24 @@ def _gradient_along(f: Any, spacing: Any, dim: int, edge_order: int) -> Any:
     return rl.cat([first, inner, last], dim)
 
 
-@composite("gradient(Tensor self, *, Any spacing=None, Any dim=None, int edge_order=1) -> Tensor[]", method=False)
+@composite(
+    "gradient(Tensor self, *, Any spacing=None, Any dim=None, int edge_order=1) -> Tensor[]",
+    method=False,
+    formula="out_i = (self_{i+1} - self_{i-1}) / (2 spacing)",
+)
 def _gradient(self: Any, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
-    """Derivatives by central differences along dims (all by default), a tuple of tensors of the input's shape.
+    """Estimates of the derivatives of a sampled function, along the dims given, or all.
 
-    ``spacing`` is the distance of samples: one number, a number for each dim, or coordinates (a 1-d tensor for each
-    dim). At the ends, differences of first or second order.
+    Inside, differences of both neighbours, exact for parabolas also at uneven distances (Fornberg, 1988); at the
+    ends, one-sided differences of order edge_order, 1 or 2. spacing is the distance of samples: one number, a number
+    for each dim, or coordinates (a vector for each dim).
 
-    Example::
+    RuntimeError when a dimension has less than edge_order + 1 samples, or spacing does not fit.
 
-        >>> rushlight.gradient(rushlight.tensor([1.0, 4.0, 9.0, 16.0]))[0].tolist()
-        [3.0, 4.0, 6.0, 7.0]
+    Shapes: self of any shape; a tuple with a tensor of that shape for each dim.
+
+    >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+    (tensor([3., 4., 6., 7.]),)
     """
     dims = list(range(self.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     dims = [d % self.dim() if -self.dim() <= d < self.dim() else d for d in dims]

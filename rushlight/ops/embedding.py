@@ -7,17 +7,26 @@ from typing import Any
 from . import _batch_network
 from ._record import native, rl
 
-_LOOKUP_DOC = """The rows of weight at the indices.
+_LOOKUP = """The row of padding_idx gets no gradient; with scale_grad_by_freq a gradient is divided by how often
+    its row was used. sparse changes nothing. {more}IndexError for an index outside the table.
 
-    Shapes: integers (*), weight (V, D) -> (*, D). The row of padding_idx gets no gradient. IndexError for an index
-    outside the table."""
+    Shapes: indices (*) of integers, weight (V, D); the result (*, D).
+
+    >>> weight = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
+    >>> torch.{call}
+    tensor([[2.0000, 2.5000],
+            [0.0000, 0.5000]])"""
 
 native(
     "_nn_embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     public="nn.functional.embedding",
     options={"composite": True},
-    doc=_LOOKUP_DOC + " max_norm first scales the rows used down to that length, in place.",
+    doc="The rows of a table at the indices.\n\n    "
+    + _LOOKUP.format(
+        more="max_norm first scales the rows used\n    down to that norm_type-norm, in place. ",
+        call="nn.functional.embedding(torch.tensor([2, 0]), weight)",
+    ),
 )
 native(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
@@ -30,7 +39,8 @@ native(
             grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq
         )
     },
-    doc=_LOOKUP_DOC,
+    doc="The rows of a table at the indices: nn.functional.embedding with the table first.\n\n    "
+    + _LOOKUP.format(more="", call="embedding(weight, torch.tensor([2, 0]))"),
 )
 
 
@@ -62,7 +72,15 @@ native(
     public="embedding_renorm_",
     method=False,
     writes_self=True,
-    doc="Scales the rows named by the indices whose norm exceeds max_norm down to it, in place.",
+    doc="""Scales the rows of a table that the indices name and whose norm exceeds max_norm down to that norm, in
+    place.
+
+    Shapes: self (V, D), indices of any shape; the result is self. norm_type is the p of the norm.
+
+    >>> table = torch.tensor([[3.0, 4.0], [30.0, 40.0]])
+    >>> torch.embedding_renorm_(table, torch.tensor([0]), 1.0, 2.0)
+    tensor([[ 0.6000,  0.8000],
+            [30.0000, 40.0000]])""",
 )
 
 # ---------------------------------------------------------------- bags
@@ -183,19 +201,38 @@ native(
     public="nn.functional.dropout",
     random=True,
     options={"composite": True},
-    doc="""Zeroes each element with probability p while training and scales the rest by 1 / (1 - p).
+    doc="""Zeroes each element with probability p while training, and scales the others by 1 / (1 - p), which keeps
+    the mean (Srivastava et al., 2014).
 
-    ValueError when p is outside [0, 1].""",
+    ValueError when p is outside [0, 1].
+
+    Shapes: input of any shape; the result has the same. When not training it is input.
+
+    >>> torch.nn.functional.dropout(torch.ones(1000), 0.75).unique()
+    tensor([0., 4.])""",
 )
 native(
     "_nn_relu(Tensor input, bool inplace=False) -> Tensor",
     public="nn.functional.relu",
     options={"composite": True},
-    doc="max(0, x) elementwise.",
+    formula="out = max(0, input)",
+    doc="""The rectified linear unit: positive numbers stay, others become 0.
+
+    Shapes: input of any shape; the result has the same.
+
+    >>> torch.nn.functional.relu(torch.tensor([-2.0, 0.0, 3.0]))
+    tensor([0., 0., 3.])""",
 )
 native(
     "_nn_gelu(Tensor input, str approximate='none') -> Tensor",
     public="nn.functional.gelu",
     options={"composite": True},
-    doc="x times the normal distribution function of x; approximate='tanh' is faster and a little different.",
+    formula="out = input * (1 + erf(input / sqrt(2))) / 2",
+    doc="""The Gaussian error linear unit: input times the probability that a standard normal number is below it
+    (Hendrycks and Gimpel, 2016). approximate="tanh" takes a formula with tanh that differs by at most 0.0005.
+
+    Shapes: input of any shape; the result has the same.
+
+    >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])""",
 )

@@ -10,23 +10,46 @@ from ._record import certain, composite, rl
 @composite(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     out=True,
+    formula="out = sum of self_i / n over the n elements that are not NaN",
 )
 def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The mean of the numbers, NaN left out; NaN where there are none. Floating point or complex (RuntimeError)."""
+    """The mean of the numbers that are not NaN; NaN where there are none.
+
+    RuntimeError unless self is floating point or complex.
+
+    Shapes: any; the result without dim (all by default), or with size 1 there with keepdim.
+
+    >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
+    """
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(f"nanmean: expected floating point or complex elements, got {self.dtype}")
     return self.nansum(dim, keepdim, dtype=dtype) / self.isnan().logical_not().sum(dim, keepdim)
 
 
 _QUANTILE = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
-for _name, _skips in (("quantile", False), ("nanquantile", True)):
+for _name, _skips, _of, _shown in (
+    ("quantile", False, "", "nan"),
+    ("nanquantile", True, ", NaN left out", "3."),
+):
     composite(
         f"{_name}(Tensor self, Tensor|Scalar q, {_QUANTILE}",
         out=True,
-        doc="The values below which the fractions q of the elements lie, along a dimension or of all elements"
-        f"{', NaN left out' if _skips else ''}. q is a number or a vector, whose dimension comes first in the result; "
-        "between two elements the result is 'linear', the 'lower', 'higher' or 'nearest' one, or their 'midpoint'. "
-        "RuntimeError unless self is float32 or float64, q of that dtype and between 0 and 1.",
+        formula="out = x_k + (x_(k+1) - x_k) (r - k), r = q (n - 1), k = floor(r), x_0 <= ... <= x_(n-1)",
+        doc=f"""The values below which the fractions q of the elements lie, along a dimension or of all elements{_of}.
+
+    q is a number or a vector. Between two elements the result is 'linear' (the formula), the 'lower', 'higher' or
+    'nearest' one, or their 'midpoint'. RuntimeError unless self is float32 or float64, q of that dtype and between 0
+    and 1.
+
+    Shapes: self (*), q () or (m); the result is without dim (by default all are), or has size 1 there with keepdim, and
+    begins with a dimension of size m when q is a vector.
+
+    >>> x = torch.tensor([4.0, 1.0, 2.0])
+    >>> torch.{_name}(x, torch.tensor([0.5, 0.75]))
+    tensor([2., 3.])
+    >>> torch.{_name}(torch.tensor([4.0, float("nan"), 2.0]), 0.5)
+    tensor({_shown})""",
     )(
         lambda self, q, dim, keepdim, interpolation, _n=_name, _s=_skips: _quantile(
             self, q, dim, keepdim, interpolation, _n, _s
@@ -87,12 +110,23 @@ def _shaped(result: Any, q: Any, shape: list[int]) -> Any:
     return result.reshape([*q.shape, *shape])
 
 
-@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+@composite(
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    formula="C = sum of w_k (x_k - mean) (x_k - mean)^H / (n - correction) over the columns x_k",
+)
 def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
-    """The covariance matrix of variables, whose observations are the columns of a matrix; a vector is one variable.
+    """The covariance matrix of variables, whose observations are the columns of a matrix; a vector is one
+    variable.
 
-    fweights are integers, how often each column counts, aweights its importance. RuntimeError for more than two
-    dimensions, bool, or weights that do not fit or are negative.
+    fweights are integers, how often each column counts, aweights its importance; w is their product and n the sum of
+    w. RuntimeError for more than two dimensions, bool, or weights that do not fit or are negative.
+
+    Shapes: self (variables, observations) or (observations), weights (observations); the result (variables,
+    variables) or ().
+
+    >>> torch.cov(torch.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
     """
     if self.dim() > 2:
         raise RuntimeError(f"cov: expected at most two dimensions, got {self.dim()}")
@@ -134,9 +168,17 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
     return (rl.matmul(centred, weighted.t().conj()) / degrees).squeeze()
 
 
-@composite("corrcoef(Tensor self) -> Tensor")
+@composite("corrcoef(Tensor self) -> Tensor", formula="R_ij = C_ij / sqrt(C_ii C_jj), C = cov(self)")
 def corrcoef(self: Any) -> Any:
-    """The correlation coefficients of variables, whose observations are the columns of a matrix."""
+    """Pearson's correlation coefficients of variables, whose observations are the columns of a matrix; a
+    vector is one variable.
+
+    Shapes: self (variables, observations) or (observations); the result (variables, variables) or ().
+
+    >>> torch.corrcoef(torch.tensor([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
     if self.dim() > 2:
         raise RuntimeError(f"corrcoef: expected at most two dimensions, got {self.dim()}")
     c = rl.cov(self)
