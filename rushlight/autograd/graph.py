@@ -62,7 +62,7 @@ class SavedTensor:
         >>> y = x * x
         >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), rushlight.tensor)
         >>> y.grad_fn._raw_saved_self.data, y.grad_fn._saved_self
-        ([1.0, 1.0], tensor([1., 1.], requires_grad=True))
+        ([1.0, 1.0], tensor([1., 1.], grad_fn=<AccumulateGrad>))
     """
 
     _node: Any
