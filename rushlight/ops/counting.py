@@ -148,7 +148,7 @@ for _overload, _elements, _test, _one in (
     elements.
 
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([3, 1, 7]))
-    tensor([ True, False, True])""",
+    tensor([ True, False,  True])""",
     )(lambda elements, tests, assume_unique, invert: _is_in(elements, tests, invert))
 
 

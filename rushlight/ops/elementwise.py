@@ -511,7 +511,7 @@ elementwise(
         "tensor2": lambda grad, tensor1, tensor2, value: -grad * _conj(tensor1 / tensor2 * value / tensor2),
     },
     formula="out = self + value * tensor1 / tensor2",
-    doc="""A tensor plus the quotient of two others, scaled by value; RuntimeError when both are integers.
+    doc="""A tensor plus the quotient of two others, scaled by value; NotImplementedError for integers.
 
     >>> torch.addcdiv(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 3.0]), torch.tensor([4.0, 2.0]), value=10)
     tensor([ 6., 16.])""",
@@ -1290,7 +1290,7 @@ native(
     doc="""Numbers limited to [min, max]; either limit may be missing. Where min > max the result is max; NaN
     stays.
 
-    RuntimeError when both limits are missing, or one is a tensor and the other a number (TypeError).
+    RuntimeError when both limits are missing.
 
     Shapes: self and limits that are tensors broadcast; the result has their common shape.
 

@@ -119,7 +119,8 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
     variable.
 
     fweights are integers, how often each column counts, aweights its importance; w is their product and n the sum of
-    w. RuntimeError for more than two dimensions, bool, or weights that do not fit or are negative.
+    w. With aweights, correction is multiplied by their mean under w. RuntimeError for more than two dimensions, bool,
+    or weights that do not fit or are negative.
 
     Shapes: self (variables, observations) or (observations), weights (observations); the result (variables,
     variables) or ().
