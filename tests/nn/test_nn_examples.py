@@ -24,7 +24,7 @@ def test_examples(name):
     module = importlib.import_module(name)
     finder = doctest.DocTestFinder(recurse=True)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    for test in finder.find(module, name):
+    for test in finder.find(module, name, extraglobs={"torch": rl, "rl": rl}):
         if test.examples:
             result = runner.run(test)
             assert result.failed == 0, test.name

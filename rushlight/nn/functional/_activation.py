@@ -26,24 +26,48 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where x > threshold, ``value`` elsewhere."""
+    """x where x > threshold, ``value`` elsewhere.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.threshold(torch.tensor([0.5, 2.0]), 1.0, -7.0)
+    tensor([-7.,  2.])
+    """
     return rushlight.threshold_(input, threshold, value) if inplace else rushlight.threshold(input, threshold, value)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(0, x), 6) elementwise."""
+    """min(max(0, x), 6) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.relu6(torch.tensor([-1.0, 3.0, 9.0]))
+    tensor([0., 3., 6.])
+    """
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x limited to [min_val, max_val]. ValueError when min_val > max_val."""
+    """x limited to [min_val, max_val]. ValueError when min_val > max_val.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.hardtanh(torch.tensor([-3.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
     return _ops.hardtanh_(input, min_val, max_val) if inplace else _ops.hardtanh(input, min_val, max_val)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a * sigmoid(b), with a and b the two halves of the input along ``dim``. RuntimeError for a 0-dim input."""
+    """a * sigmoid(b), with a and b the two halves of the input along ``dim``. RuntimeError for a 0-dim input.
+
+    Shapes: (*, 2 n, *) -> (*, n, *), the size of dim.
+
+    >>> torch.nn.functional.glu(torch.tensor([2.0, 3.0, 0.0, 100.0]))
+    tensor([1., 3.])
+    """
     if input.dim() == 0:
         raise RuntimeError("glu: expected at least 1 dimension to split, got a 0-dim tensor")
     if input.size(dim) % 2:
@@ -53,39 +77,81 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * relu6(x + 3) / 6 elementwise."""
+    """x * relu6(x + 3) / 6 elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 0.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.0000, 0.6667, 4.0000])
+    """
     return _ops.hardswish_(input) if inplace else _ops.hardswish(input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """relu6(x + 3) / 6 elementwise."""
+    """relu6(x + 3) / 6 elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5, 4.0]))
+    tensor([0.0000, 0.5000, 0.7500, 1.0000])
+    """
     return _ops.hardsigmoid_(input) if inplace else _ops.hardsigmoid(input)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
+    """x where x > 0, alpha * (exp(x) - 1) elsewhere.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.elu(torch.tensor([-100.0, 0.0, 2.0]), alpha=0.5)
+    tensor([-0.5000,  0.0000,  2.0000])
+    """
     return _ops.elu_(input, alpha) if inplace else _ops.elu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The self-normalising ELU of Klambauer et al. (2017), elementwise."""
+    """The self-normalising ELU of Klambauer et al. (2017), elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.selu(torch.tensor([-100.0, 0.0, 1.0]))
+    tensor([-1.7581,  0.0000,  1.0507])
+    """
     return rushlight.selu_(input) if inplace else rushlight.selu(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) elementwise."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.celu(torch.tensor([-100.0, 0.0, 2.0]), alpha=0.5)
+    tensor([-0.5000,  0.0000,  2.0000])
+    """
     return rushlight.celu_(input, alpha) if inplace else rushlight.celu(input, alpha)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where x > 0, negative_slope * x elsewhere."""
+    """x where x > 0, negative_slope * x elsewhere.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-2.0, 3.0]), 0.1)
+    tensor([-0.2000,  3.0000])
+    """
     return _ops.leaky_relu_(input, negative_slope) if inplace else _ops.leaky_relu(input, negative_slope)
 
 
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Leaky ReLU whose slope is drawn from U(lower, upper) while training, and their mean otherwise."""
+    """Leaky ReLU whose slope is drawn from U(lower, upper) while training, and their mean otherwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.rrelu(torch.tensor([-2.0, 3.0]), 0.25, 0.75)
+    tensor([-1.,  3.])
+    """
     if lower > upper:
         raise RuntimeError(f"rrelu: expected lower <= upper, got {lower} and {upper}")
     if not training:
@@ -106,32 +172,68 @@ def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, traini
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x) elementwise."""
+    """x - tanh(x) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.tanhshrink(torch.tensor([0.0, 1.0, 100.0]))
+    tensor([ 0.0000,  0.2384, 99.0000])
+    """
     return input - input.tanh()
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + \\|x\\|) elementwise."""
+    """x / (1 + \\|x\\|) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.softsign(torch.tensor([-1.0, 0.0, 3.0]))
+    tensor([-0.5000,  0.0000,  0.7500])
+    """
     return input / (input.abs() + 1)
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)) elementwise."""
+    """1 / (1 + exp(-x)) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.sigmoid(torch.tensor([-100.0, 0.0, 1.0]))
+    tensor([0.0000, 0.5000, 0.7311])
+    """
     return rushlight.sigmoid(input)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """tanh(x) elementwise."""
+    """tanh(x) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.tanh(torch.tensor([0.0, 1.0, -100.0]))
+    tensor([ 0.0000,  0.7616, -1.0000])
+    """
     return rushlight.tanh(input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x) elementwise."""
+    """x * sigmoid(x) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.silu(torch.tensor([0.0, 1.0, 100.0]))
+    tensor([  0.0000,   0.7311, 100.0000])
+    """
     return _ops.silu_(input) if inplace else _ops.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * tanh(softplus(x)) elementwise."""
+    """x * tanh(softplus(x)) elementwise.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.mish(torch.tensor([0.0, 1.0, 100.0]))
+    tensor([  0.0000,   0.8651, 100.0000])
+    """
     return _ops.mish_(input) if inplace else _ops.mish(input)
 
 
@@ -155,7 +257,13 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """softmax of -x along ``dim``."""
+    """softmax of -x along ``dim``.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.softmin(torch.tensor([0.0, 0.0, 1000.0]), dim=0)
+    tensor([0.5000, 0.5000, 0.0000])
+    """
     if dim is None:
         dim = _softmax_dim("softmin", input.dim(), _stacklevel)
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
@@ -172,6 +280,11 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """A sample of the Gumbel-softmax distribution (Jang et al. 2016) along ``dim``.
 
     ``hard=True`` returns one-hot samples whose gradient is that of the soft sample.
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.gumbel_softmax(torch.zeros(2, 3), hard=True).sum(1)
+    tensor([1., 1.])
     """
     if eps != 1e-10:
         warnings.warn("gumbel_softmax: eps is deprecated and has no effect", stacklevel=2)

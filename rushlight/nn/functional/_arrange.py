@@ -71,6 +71,12 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C r^2, H, W) -> (*, C, H r, W r) (Shi et al.
 
     2016). RuntimeError when the channels are not divisible by r^2.
+
+    Shapes: (*, C r^2, H, W) -> (*, C, H r, W r), r = upscale_factor.
+
+    >>> torch.nn.functional.pixel_shuffle(torch.arange(4).reshape(4, 1, 1), 2)
+    tensor([[[0, 1],
+             [2, 3]]])
     """
     op, r = "pixel_shuffle", upscale_factor
     if input.dim() < 3:
@@ -88,7 +94,13 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(*, C, H r, W r) -> (*, C r^2, H, W). RuntimeError when height or width is not divisible by r."""
+    """(*, C, H r, W r) -> (*, C r^2, H, W). RuntimeError when height or width is not divisible by r.
+
+    Shapes: (*, C, H r, W r) -> (*, C r^2, H, W), r = downscale_factor.
+
+    >>> torch.nn.functional.pixel_unshuffle(torch.arange(4).reshape(1, 2, 2), 2).flatten()
+    tensor([0, 1, 2, 3])
+    """
     op, r = "pixel_unshuffle", downscale_factor
     if input.dim() < 3:
         raise RuntimeError(f"{op}: input; expected at least 3 dimensions, got {input.dim()}")

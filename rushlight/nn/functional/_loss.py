@@ -138,6 +138,11 @@ def kl_div(
     """target * (log(target) - input), with input a log probability; reduced.
 
     ``reduction='batchmean'`` divides the sum by the first size, which is the divergence by its definition.
+
+    Shapes: input and target alike; the result (), or their shape with reduction='none'.
+
+    >>> torch.nn.functional.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1.0, 0.0]), reduction="sum")
+    tensor(0.6931)
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
@@ -365,6 +370,9 @@ def binary_cross_entropy(
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms cut off at -100; reduced.
 
     Shapes: (*), (*) -> () or (*). ValueError for shapes that differ, RuntimeError for an input outside [0, 1].
+
+    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.25]), torch.tensor([1.0, 0.0]), reduction="none")
+    tensor([0.6931, 0.2877])
     """
     reduction = _reduction.resolve("binary_cross_entropy", size_average, reduce, reduction)
     _check_equal("binary_cross_entropy", input, target)
@@ -415,6 +423,11 @@ def poisson_nll_loss(
     """exp(input) - target * input, the negative log likelihood of a Poisson distribution with rate exp(input); reduced.
 
     ``log_input=False`` takes the rate itself; ``full`` adds Stirling's term for targets above 1.
+
+    Shapes: input and target alike; the result (), or their shape with reduction='none'.
+
+    >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([2.0, 0.0]), reduction="none")
+    tensor([1.0000, 2.7183])
     """
     reduction = _reduction.resolve("poisson_nll_loss", size_average, reduce, reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()

@@ -28,7 +28,11 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1; reduced. Shapes: (*), (*) -> () or (*)."""
+    """input where target is 1, max(0, margin - input) where it is -1; reduced. Shapes: (*), (*) -> () or (*).
+
+    >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]), reduction="none")
+    tensor([0.5000, 0.7500])
+    """
     reduction = _reduction.resolve("hinge_embedding_loss", size_average, reduce, reduction)
     zero = rushlight.zeros_like(input)
     loss = rushlight.where(target != 1, (margin - input).clamp_min(0), zero) + rushlight.where(
@@ -46,7 +50,12 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, -target * (input1 - input2) + margin), reduced. Shapes: three times (N) or () -> ()."""
+    """max(0, -target * (input1 - input2) + margin), reduced. Shapes: three times (N) or () -> ().
+
+    >>> x, y = torch.tensor([3.0, 1.0]), torch.tensor([1.0, 2.0])
+    >>> torch.nn.functional.margin_ranking_loss(x, y, torch.tensor([1.0, 1.0]), reduction="none")
+    tensor([0., 1.])
+    """
     reduction = _reduction.resolve("margin_ranking_loss", size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
@@ -63,7 +72,11 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target * input)), reduced. Shapes: (*), (*) -> () or (*)."""
+    """log(1 + exp(-target * input)), reduced. Shapes: (*), (*) -> () or (*).
+
+    >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, -1.0]), reduction="none")
+    tensor([0.6931, 1.3133])
+    """
     reduction = _reduction.resolve("soft_margin_loss", size_average, reduce, reduction)
     return _reduction.apply((-target * input).exp().log1p(), reduction)
 

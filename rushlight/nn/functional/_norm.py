@@ -229,7 +229,12 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """input / max(\\|\\|input\\|\\|_p, eps), norms taken along ``dim``. Shapes: any -> the same."""
+    """input / max(\\|\\|input\\|\\|_p, eps), norms taken along ``dim``. Shapes: any -> the same.
+
+    >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 1.0000]])
+    """
     length = rushlight.linalg.vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     if out is None:
         return input / length

@@ -207,7 +207,11 @@ def _root_of_sum(op: str, pooled: Tensor, norm_type: float, count: int) -> Tenso
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p over each window)^(1/p). Shapes: (N, C, L) or (C, L)."""
+    """(sum of x^p over each window)^(1/p). Shapes: (N, C, L) or (C, L).
+
+    >>> torch.nn.functional.lp_pool1d(torch.tensor([[3.0, 4.0, 0.0, 2.0]]), 2.0, 2)
+    tensor([[5., 2.]])
+    """
     out = rushlight.avg_pool1d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
     k = kernel_size if isinstance(kernel_size, int) else kernel_size[0]
     return _root_of_sum("lp_pool1d", out, norm_type, k)

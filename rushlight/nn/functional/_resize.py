@@ -42,6 +42,9 @@ def interpolate(
         antialias: average over the source pixels when shrinking (bilinear and bicubic).
 
     Shapes: (N, C, *) with 1 to 3 spatial dimensions -> (N, C, *'). ValueError for arguments that do not fit.
+
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
     """
     op = "interpolate"
     if mode in ("nearest", "area", "nearest-exact"):
