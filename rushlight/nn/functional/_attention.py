@@ -45,6 +45,10 @@ def scaled_dot_product_attention(
         enable_gqa: fewer heads in key and value, each used by several heads of query.
 
     Shapes: query (*, L, E), key (*, S, E), value (*, S, V) -> (*, L, V).
+
+    >>> query, key, value = torch.zeros(1, 2), torch.ones(2, 2), torch.tensor([[0.0], [4.0]])
+    >>> torch.nn.functional.scaled_dot_product_attention(query, key, value)
+    tensor([[2.]])
     """
     op = "scaled_dot_product_attention"
     if min(query.dim(), key.dim(), value.dim()) < 2:

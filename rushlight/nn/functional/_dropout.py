@@ -50,17 +50,35 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps zero mean and unit variance under SELU (Klambauer et al. 2017)."""
+    """Dropout that keeps zero mean and unit variance under SELU (Klambauer et al. 2017).
+
+    Shapes: any; the result has the same.
+
+    >>> torch.nn.functional.alpha_dropout(torch.tensor([1.0, 2.0]), 0.5, training=False)
+    tensor([1., 2.])
+    """
     return _drop("alpha_dropout", input, p, training, inplace, False, True)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Alpha dropout of whole channels (dimension 1)."""
+    """Alpha dropout of whole channels (dimension 1).
+
+    Shapes: (N, C, *); the result has the same.
+
+    >>> torch.nn.functional.feature_alpha_dropout(torch.tensor([[1.0, 2.0]]), 0.5, training=False)
+    tensor([[1., 2.]])
+    """
     return _drop("feature_alpha_dropout", input, p, training, inplace, True, True)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of an input of shape (N, C, L) or (C, L) with probability p."""
+    """Zeroes whole channels of an input of shape (N, C, L) or (C, L) with probability p.
+
+    Shapes: (N, C, L) or (C, L); the result has the same.
+
+    >>> torch.nn.functional.dropout1d(torch.ones(3, 5), 0.5).unique(dim=1).shape
+    rushlight.Size([3, 1])
+    """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout1d: p out of range; expected a probability in [0, 1], got {p}")
     if input.dim() not in (2, 3):
@@ -69,7 +87,13 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of an input of shape (N, C, H, W) with probability p."""
+    """Zeroes whole channels of an input of shape (N, C, H, W) with probability p.
+
+    Shapes: (N, C, H, W); the result has the same.
+
+    >>> torch.nn.functional.dropout2d(torch.ones(1, 1, 2, 2), 1.0).flatten()
+    tensor([0., 0., 0., 0.])
+    """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout2d: p out of range; expected a probability in [0, 1], got {p}")
     if input.dim() not in (3, 4):
@@ -83,7 +107,13 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of an input of shape (N, C, D, H, W) or (C, D, H, W) with probability p."""
+    """Zeroes whole channels of an input of shape (N, C, D, H, W) or (C, D, H, W) with probability p.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W); the result has the same.
+
+    >>> torch.nn.functional.dropout3d(torch.ones(1, 1, 2, 2, 1), 1.0).flatten()
+    tensor([0., 0., 0., 0.])
+    """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout3d: p out of range; expected a probability in [0, 1], got {p}")
     if input.dim() not in (4, 5):

@@ -56,6 +56,9 @@ def embedding_bag(
 
     Shapes: integers (B, N), or (N,) with ``offsets`` (B,), weight (V, D) -> (B, D). ``per_sample_weights`` has the
     shape of input and is for ``mode='sum'`` only. An empty bag gives zeros.
+
+    >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 2]]), torch.tensor([[1.0], [3.0], [5.0]]))
+    tensor([[3.]])
     """
     op = "embedding_bag"
     if weight.dtype == rushlight.int64 and input.is_floating_point():

@@ -134,6 +134,10 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     """The windows of an image as columns.
 
     Shapes: (N, C, H, W) or (C, H, W) -> (N, C * kh * kw, L) or without N. RuntimeError when no window fits.
+
+    >>> torch.nn.functional.unfold(torch.tensor([[[[1.0, 2.0, 3.0]]]]), (1, 2))
+    tensor([[[1., 2.],
+             [2., 3.]]])
     """
     if input.dim() not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(f"unfold: input; expected shape (N, C, H, W) or (C, H, W), got {list(input.shape)}")
@@ -155,6 +159,9 @@ def fold(
     """The sum of windows given as columns, the transpose of :func:`unfold`.
 
     Shapes: (N, C * kh * kw, L) or without N -> (N, C, *output_size) or without N.
+
+    >>> torch.nn.functional.fold(torch.ones(1, 2, 2), (1, 3), (1, 2))
+    tensor([[[[1., 2., 1.]]]])
     """
     size = _pairs("fold", "output_size", output_size)
     if input.dim() not in (2, 3) or 0 in input.shape[-2:]:

@@ -444,6 +444,9 @@ def gaussian_nll_loss(
 
     Shapes: input (N, *), target (N, *); var is a number, or has the shape of input but for one size of 1 or no last
     size. ValueError for a negative var or a var that does not fit.
+
+    >>> torch.nn.functional.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
+    tensor(2.)
     """
     if isinstance(var, (int, float)):
         if var < 0:

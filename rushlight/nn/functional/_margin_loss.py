@@ -93,6 +93,10 @@ def cosine_embedding_loss(
     """1 - cos(x1, x2) where target is 1, max(0, cos(x1, x2) - margin) where it is -1; reduced.
 
     Shapes: (N, D), (N, D), (N) -> (), or (D), (D), () -> (). RuntimeError for other shapes.
+
+    >>> x, y = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 2.0]])
+    >>> torch.nn.functional.cosine_embedding_loss(x, y, torch.tensor([1.0]))
+    tensor(1.)
     """
     op = "cosine_embedding_loss"
     reduction = _reduction.resolve(op, size_average, reduce, reduction)
@@ -125,6 +129,9 @@ def multi_margin_loss(
     """sum over classes i != y of weight[y] * max(0, margin - x[y] + x[i])^p / C; reduced.
 
     Shapes: (N, C), int64 (N) -> () or (N); also (C), (). ValueError for p other than 1 or 2.
+
+    >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.5, 0.25]]), torch.tensor([0]))
+    tensor(0.3750)
     """
     op = "multi_margin_loss"
     reduction = _reduction.resolve(op, size_average, reduce, reduction)
@@ -205,6 +212,9 @@ def multilabel_soft_margin_loss(
     """Binary cross entropy of logits, averaged over the last dimension; reduced.
 
     Shapes: (N, C), (N, C) -> () or (N).
+
+    >>> torch.nn.functional.multilabel_soft_margin_loss(torch.tensor([[0.0, 100.0]]), torch.tensor([[1.0, 1.0]]))
+    tensor(0.3466)
     """
     reduction = _reduction.resolve("multilabel_soft_margin_loss", size_average, reduce, reduction)
     log_sigmoid = rushlight.nn.functional.logsigmoid
@@ -229,6 +239,10 @@ def triplet_margin_loss(
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances (Balntas et al. 2016); reduced.
 
     ``swap`` takes d(positive, negative) when that is smaller. Shapes: three times (N, D) or (D) -> ().
+
+    >>> anchor, near, far = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[3.0]])
+    >>> torch.nn.functional.triplet_margin_loss(anchor, near, far, margin=5.0)
+    tensor(3.)
     """
     op = "triplet_margin_loss"
     reduction = _reduction.resolve(op, size_average, reduce, reduction)

@@ -96,6 +96,9 @@ def instance_norm(
     """batch_norm with statistics per channel of every element of the batch (Ulyanov et al. 2016).
 
     Shapes: input (N, C, *); the other tensors (C). ValueError when there is one spatial element only.
+
+    >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0]]]), eps=0.0)
+    tensor([[[-1.,  1.]]])
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(
@@ -209,6 +212,10 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     """input / (k + alpha * mean of the squares of ``size`` neighbouring channels)^beta (Krizhevsky et al. 2012).
 
     Shapes: (N, C, *) with at least 3 dimensions, otherwise ValueError.
+
+    >>> torch.nn.functional.local_response_norm(torch.tensor([[[1.0], [2.0]]]), 1, alpha=1.0, beta=1.0)
+    tensor([[[0.5000],
+             [0.4000]]])
     """
     if input.dim() < 3:
         raise ValueError(f"local_response_norm: input; expected at least 3 dimensions, got {input.dim()}")

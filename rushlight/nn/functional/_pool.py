@@ -45,7 +45,13 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`max_pool1d`, and where in the input the maxima stand."""
+    """Like :func:`max_pool1d`, and where in the input the maxima stand.
+
+    Shapes: (N, C, *spatial) or (C, *spatial); spatial sizes become those of the windows.
+
+    >>> torch.nn.functional.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+    (tensor([[3., 4.]]), tensor([[1, 3]]))
+    """
     out, index = rushlight.max_pool1d_with_indices(
         input, kernel_size, _stride(kernel_size, stride), padding, dilation, ceil_mode
     )
@@ -76,7 +82,13 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`max_pool2d`, and where in the input plane (row by row) the maxima stand."""
+    """Like :func:`max_pool2d`, and where in the input plane (row by row) the maxima stand.
+
+    Shapes: (N, C, *spatial) or (C, *spatial); spatial sizes become those of the windows.
+
+    >>> torch.nn.functional.max_pool2d_with_indices(torch.tensor([[[1.0, 3.0], [2.0, 4.0]]]), 2)
+    (tensor([[[4.]]]), tensor([[[3]]]))
+    """
     out, index = _ops.max_pool2d_with_indices(
         input, kernel_size, _stride(kernel_size, stride), padding, dilation, ceil_mode
     )
@@ -107,7 +119,13 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`max_pool3d`, and where in the input volume the maxima stand."""
+    """Like :func:`max_pool3d`, and where in the input volume the maxima stand.
+
+    Shapes: (N, C, *spatial) or (C, *spatial); spatial sizes become those of the windows.
+
+    >>> torch.nn.functional.max_pool3d_with_indices(torch.arange(8.0).reshape(1, 2, 2, 2), 2)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """
     out, index = _ops.max_pool3d_with_indices(
         input, kernel_size, _stride(kernel_size, stride), padding, dilation, ceil_mode
     )
@@ -158,7 +176,13 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`adaptive_max_pool1d`, and where the maxima stand."""
+    """Like :func:`adaptive_max_pool1d`, and where the maxima stand.
+
+    Shapes: (N, C, *spatial) or (C, *spatial); spatial sizes become those of the windows.
+
+    >>> torch.nn.functional.adaptive_max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+    (tensor([[3., 4.]]), tensor([[1, 3]]))
+    """
     size = _output_size("adaptive_max_pool1d", output_size, input, 1)[0]
     out, index = rushlight.adaptive_max_pool1d(input, size)
     return out, index
@@ -173,7 +197,13 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`adaptive_max_pool2d`, and where the maxima stand."""
+    """Like :func:`adaptive_max_pool2d`, and where the maxima stand.
+
+    Shapes: (N, C, *spatial) or (C, *spatial); spatial sizes become those of the windows.
+
+    >>> torch.nn.functional.adaptive_max_pool2d_with_indices(torch.tensor([[[1.0, 3.0], [2.0, 4.0]]]), 1)
+    (tensor([[[4.]]]), tensor([[[3]]]))
+    """
     out, index = _ops.adaptive_max_pool2d(input, _output_size("adaptive_max_pool2d", output_size, input, 2))
     return out, index
 
@@ -187,7 +217,13 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`adaptive_max_pool3d`, and where the maxima stand."""
+    """Like :func:`adaptive_max_pool3d`, and where the maxima stand.
+
+    Shapes: (N, C, *spatial) or (C, *spatial); spatial sizes become those of the windows.
+
+    >>> torch.nn.functional.adaptive_max_pool3d_with_indices(torch.arange(8.0).reshape(1, 2, 2, 2), 1)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """
     out, index = _ops.adaptive_max_pool3d(input, _output_size("adaptive_max_pool3d", output_size, input, 3))
     return out, index
 
@@ -218,13 +254,21 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = N
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p over each window)^(1/p). Shapes: (N, C, H, W) or (C, H, W)."""
+    """(sum of x^p over each window)^(1/p). Shapes: (N, C, H, W) or (C, H, W).
+
+    >>> torch.nn.functional.lp_pool2d(torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]), 2.0, 2)
+    tensor([[[5.]]])
+    """
     out = _ops.avg_pool2d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
     return _root_of_sum("lp_pool2d", out, norm_type, math.prod(_tuple(kernel_size, 2)))
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p over each window)^(1/p). Shapes: (N, C, D, H, W) or without N."""
+    """(sum of x^p over each window)^(1/p). Shapes: (N, C, D, H, W) or without N.
+
+    >>> torch.nn.functional.lp_pool3d(torch.ones(1, 1, 2, 2, 1), 2.0, (2, 2, 1))
+    tensor([[[[[2.]]]]])
+    """
     out = _ops.avg_pool3d(input.pow(norm_type), kernel_size, _stride(kernel_size, stride), 0, ceil_mode)
     return _root_of_sum("lp_pool3d", out, norm_type, math.prod(_tuple(kernel_size, 3)))
 
@@ -276,14 +320,23 @@ def _unpool(
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The maxima put back to where they stood, zeros elsewhere. Shapes: (N, C, L) or (C, L)."""
+    """The maxima put back to where they stood, zeros elsewhere. Shapes: (N, C, L) or (C, L).
+
+    >>> torch.nn.functional.max_unpool1d(torch.tensor([[3.0, 4.0]]), torch.tensor([[1, 3]]), 2)
+    tensor([[0., 3., 0., 4.]])
+    """
     return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The maxima put back to where they stood, zeros elsewhere. Shapes: (N, C, H, W) or (C, H, W)."""
+    """The maxima put back to where they stood, zeros elsewhere. Shapes: (N, C, H, W) or (C, H, W).
+
+    >>> torch.nn.functional.max_unpool2d(torch.tensor([[[4.0]]]), torch.tensor([[[3]]]), 2)
+    tensor([[[0., 0.],
+             [0., 4.]]])
+    """
     return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 

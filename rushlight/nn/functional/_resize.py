@@ -237,6 +237,11 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
 
     Shapes: theta (N, 2, 3), size (N, C, H, W) -> (N, H, W, 2), or theta (N, 3, 4), size (N, C, D, H, W) -> (N, D, H,
     W, 3).
+
+    >>> identity = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> torch.nn.functional.affine_grid(identity, (1, 1, 1, 2), align_corners=True)
+    tensor([[[[-1.,  0.],
+              [ 1.,  0.]]]])
     """
     op = "affine_grid"
     if align_corners is None:
@@ -328,6 +333,10 @@ def grid_sample(
         align_corners: -1 and 1 are the centres (True) or the outer edges (False) of the corner pixels.
 
     Shapes: input (N, C, H, W), grid (N, H', W', 2) -> (N, C, H', W'); or with D and 3 coordinates.
+
+    >>> image, middle = torch.tensor([[[[10.0, 20.0]]]]), torch.zeros(1, 1, 1, 2)
+    >>> torch.nn.functional.grid_sample(image, middle, align_corners=True)
+    tensor([[[[15.]]]])
     """
     op = "grid_sample"
     if mode not in ("bilinear", "nearest", "bicubic"):
