@@ -14,6 +14,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """x1^T A x2 + b.
 
     Shapes: (*, I), (*, J), weight (K, I, J), bias (K) -> (*, K). RuntimeError when they do not fit.
+
+    >>> torch.nn.functional.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0]), torch.tensor([[[1.0], [10.0]]]))
+    tensor([63.])
     """
     op = "bilinear"
     if input1.dim() == 0 or input1.shape[:-1] != input2.shape[:-1]:
@@ -49,6 +52,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleaves ``groups`` groups of channels.
 
     Shapes: (N, C, *) -> the same. RuntimeError when C is not divisible.
+
+    >>> torch.nn.functional.channel_shuffle(torch.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
     """
     op = "channel_shuffle"
     if input.dim() < 3:
@@ -63,7 +69,13 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The same as :func:`channel_shuffle`."""
+    """The same as :func:`channel_shuffle`.
+
+    Shapes: (N, C, *); the result has the same.
+
+    >>> torch.nn.functional.native_channel_shuffle(torch.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
     return channel_shuffle(input, groups)
 
 
@@ -116,7 +128,13 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """conv1d over an input of shape (T, B, C_in), with a weight (kernel, C_in, C_out) and a bias (C_out)."""
+    """conv1d over an input of shape (T, B, C_in), with a weight (kernel, C_in, C_out) and a bias (C_out).
+
+    Shapes: input (T, N, C), weight (K, C, O), bias (O) -> (T + 2 pad - K + 1, N, O).
+
+    >>> torch.nn.functional.conv_tbc(torch.ones(3, 1, 1), torch.ones(2, 1, 1), torch.zeros(1)).flatten()
+    tensor([2., 2.])
+    """
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError(
             "conv_tbc: expected input (T, B, C_in), weight (K, C_in, C_out) and bias (C_out), got "

@@ -173,6 +173,9 @@ def multilabel_margin_loss(
     """sum over target classes y and other classes i of max(0, 1 - x[y] + x[i]) / C; reduced.
 
     Shapes: (N, C), int64 (N, C) -> () or (N); also without N. The classes of a row end at the first negative number.
+
+    >>> torch.nn.functional.multilabel_margin_loss(torch.tensor([[0.5, 0.25]]), torch.tensor([[0, -1]]))
+    tensor(0.3750)
     """
     op = "multilabel_margin_loss"
     reduction = _reduction.resolve(op, size_average, reduce, reduction)
@@ -318,6 +321,9 @@ def ctc_loss(
 
     Shapes: log_probs (T, N, C) or (T, C), targets int (N, S) or all of them in one row, lengths (N) -> () or (N).
     ``mean`` divides by the target lengths first. ``zero_infinity`` drops the loss of targets longer than their input.
+
+    >>> torch.nn.functional.ctc_loss(torch.tensor([[[0.5, 0.5]]]).log(), torch.tensor([[1]]), [1], [1])
+    tensor(0.6931)
     """
     op = "ctc_loss"
     if reduction not in ("none", "mean", "sum"):

@@ -343,7 +343,12 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """The maxima put back to where they stood, zeros elsewhere. Shapes: (N, C, D, H, W) or without N."""
+    """The maxima put back to where they stood, zeros elsewhere. Shapes: (N, C, D, H, W) or without N.
+
+    >>> torch.nn.functional.max_unpool3d(torch.tensor([[[[4.0]]]]), torch.tensor([[[[3]]]]), (1, 2, 2))
+    tensor([[[[0., 0.],
+              [0., 4.]]]])
+    """
     return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -413,7 +418,13 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`fractional_max_pool2d`, and where the maxima stand."""
+    """Like :func:`fractional_max_pool2d`, and where the maxima stand.
+
+    Shapes: (N, C, H, W) or (C, H, W); H and W become output_size.
+
+    >>> torch.nn.functional.fractional_max_pool2d_with_indices(torch.rand(1, 5, 5), 2, output_size=3)[1].shape
+    rushlight.Size([1, 3, 3])
+    """
     return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -425,7 +436,11 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Maxima over pseudo-random windows (Graham 2014). Shapes: (N, C, H, W) or (C, H, W)."""
+    """Maxima over pseudo-random windows (Graham 2014). Shapes: (N, C, H, W) or (C, H, W).
+
+    >>> torch.nn.functional.fractional_max_pool2d(torch.rand(1, 5, 5), 2, output_size=3).shape
+    rushlight.Size([1, 3, 3])
+    """
     result = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
     return result if return_indices else result[0]
 
@@ -438,7 +453,13 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Like :func:`fractional_max_pool3d`, and where the maxima stand."""
+    """Like :func:`fractional_max_pool3d`, and where the maxima stand.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W); D, H and W become output_size.
+
+    >>> torch.nn.functional.fractional_max_pool3d_with_indices(torch.rand(1, 5, 5, 5), 2, output_size=3)[1].shape
+    rushlight.Size([1, 3, 3, 3])
+    """
     return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -450,6 +471,10 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Maxima over pseudo-random windows (Graham 2014). Shapes: (N, C, D, H, W) or without N."""
+    """Maxima over pseudo-random windows (Graham 2014). Shapes: (N, C, D, H, W) or without N.
+
+    >>> torch.nn.functional.fractional_max_pool3d(torch.rand(1, 5, 5, 5), 2, output_size=3).shape
+    rushlight.Size([1, 3, 3, 3])
+    """
     result = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
     return result if return_indices else result[0]
