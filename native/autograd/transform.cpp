@@ -220,12 +220,12 @@ PyObject* py_unwrap(PyObject*, PyObject* o) {
                        tensor_or_none(w->tangent.get()), w->copied ? Py_True : Py_False);
 }
 
-// _set_dual(t, level, tangent): a tangent for t, in place. A tensor that had none at this level becomes wrapped: what
-// it was lives on as its value.
+// _set_dual(t, level, tangent, value=None): a tangent for t, in place. A tensor that had none at this level becomes
+// wrapped: what it was lives on as its value. With a value, the same view of its base's value, it stays a view.
 PyObject* py_set_dual(PyObject*, PyObject* args) {
-  PyObject *object, *tangent;
+  PyObject *object, *tangent, *seen = Py_None;
   unsigned long long level;
-  if (!PyArg_ParseTuple(args, "OKO:_set_dual", &object, &level, &tangent)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OKO|O:_set_dual", &object, &level, &tangent, &seen)) return nullptr;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(object, "_set_dual");
     TensorRef direction = TensorRef::share(tensor_argument(tangent, "_set_dual"));
@@ -234,8 +234,9 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
       w->tangent = direction;
       Py_RETURN_NONE;
     }
-    TensorRef value = shallow_copy(t);
-    if (t->requires_grad) {
+    TensorRef base = TensorRef::share(seen == Py_None ? nullptr : t->base);
+    TensorRef value = base ? TensorRef::share(tensor_argument(seen, "_set_dual")) : shallow_copy(t);
+    if (t->requires_grad && !base) {
       RL_CHECK(t->grad_fn, Runtime,
                "a leaf Variable that requires grad is being used in an in-place operation (shape %s)",
                shape_text(t).c_str());
@@ -244,12 +245,23 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
     Dims shape(t->ndim(), t->shape()), strides(t->ndim(), t->strides());
     autograd_clear(t);
     t->requires_grad = false;
-    TensorRef fresh = empty_strided(t->dtype(), shape.n, shape.v, strides.v, Device::Wrapped);
+    TensorRef fresh;
+    if (base) {
+      int64_t ahead = (value->offset() - wrapped_of(base.get())->value->offset()) * itemsize(t->dtype());
+      fresh = over_storage(base->storage, t->dtype(), shape.n, shape.v, strides.v,
+                           static_cast<char*>(base->desc.data) + ahead);
+    } else {
+      fresh = empty_strided(t->dtype(), shape.n, shape.v, strides.v, Device::Wrapped);
+    }
     std::swap(t->storage, fresh->storage);
     t->desc.data = fresh->desc.data;
     t->desc.device = static_cast<uint8_t>(Device::Wrapped);
     set_geometry(t, shape.n, shape.v, strides.v);
     put_record(t, new Wrapped{level, true, false, value, direction});
+    if (base) {
+      t->base = base.take();
+      t->view_version = t->storage->version;
+    }
     Py_RETURN_NONE;
   });
 }

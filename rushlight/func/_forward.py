@@ -193,6 +193,10 @@ def _write(call: Call, arguments: tuple[Any, ...], values: tuple[Any, ...]) -> N
         new = _written(call, arguments, values)
     else:
         made = Call(operation, call.index, call.level, False)
+        # Of copies where there is a tape: what it saves must outlive the writes below.
+        if _C.is_grad_enabled():
+            old = values[0].clone()
+            arguments = (old if tangent is None else call.level.dual(old, tangent.clone()), *arguments[1:])
         result = differentiate(made, arguments)
         new = _tangent(call, result)
     call.again(values)
@@ -244,10 +248,11 @@ def _begin(call: Call, target: Any, tangent: Any) -> None:
         return
     offset = target.storage_offset() - base.storage_offset()
     size, stride = target.size(), target.stride()
-    if unwrap(base) is None:
+    if _tangent(call, base) is None:
         whole = rushlight.empty_strided(base.size(), base.stride(), dtype=base.dtype).zero_()
         _C._set_dual(base, call.level.number, _with_examples(whole, (tangent,)))
-    whole = unwrap(base)[2]
+    _, value, whole, _ = unwrap(base)
     part = whole.as_strided(size, stride, whole.storage_offset() + offset)
     part.copy_(tangent)
-    _C._set_dual(target, call.level.number, part)
+    # What the target stands for is that view of what the base stands for: further writes are seen by both.
+    _C._set_dual(target, call.level.number, part, value.as_strided(size, stride, value.storage_offset() + offset))

@@ -159,17 +159,24 @@ def _wanted(needs: Any, i: int) -> bool:
     return not isinstance(needs, tuple) or i >= len(needs) or needs[i]
 
 
+def _sum(t: Any, dims: list[int]) -> Any:
+    return t.sum(dims) if dims else t  # no dims would mean all
+
+
 def layer_norm_backward(
     batch: Any, grad: Any, input: Any, dims: int, weight: Any, bias: Any, mean: Any, rstd: Any, eps: float, needs: Any
 ) -> Any:
-    """The gradients of weight and bias are summed example by example."""
+    """The gradients of weight and bias are summed example by example.
+
+    They are made from the input alone, as mean and rstd count as constants on a tape.
+    """
     grad, input, mean, rstd = (batch.expanded(i) for i in (0, 1, 5, 6))
     rows = list(range(1, input.ndim - dims))
     by_weight = by_bias = by_input = None
     if weight is not None and _wanted(needs, 1):
-        by_weight = (grad * (input - mean) * rstd).sum(rows).to(weight.dtype)
+        by_weight = _sum(grad * rl._layer_norm(input, dims, None, None, eps)[0], rows).to(weight.dtype)
     if bias is not None and _wanted(needs, 2):
-        by_bias = grad.sum(rows).to(bias.dtype)
+        by_bias = _sum(grad, rows).to(bias.dtype)
     if _wanted(needs, 0):
         if batch.batched(3):
             grad, weight = grad * batch.aligned(3, input.ndim - 1), None
@@ -183,7 +190,8 @@ def rms_norm_backward(
     grad, input, rstd = (batch.expanded(i) for i in (0, 1, 4))
     by_weight = by_input = None
     if weight is not None and _wanted(needs, 1):
-        by_weight = (grad * input * rstd).sum(list(range(1, input.ndim - dims))).to(weight.dtype)
+        normalized = rl._rms_norm(input, dims, None, eps)[0]
+        by_weight = _sum(grad * normalized, list(range(1, input.ndim - dims))).to(weight.dtype)
     if _wanted(needs, 0):
         if batch.batched(3):
             grad, weight = grad * batch.aligned(3, input.ndim - 1), None

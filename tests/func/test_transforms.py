@@ -234,3 +234,40 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(RuntimeError, match="no examples"):
         vmap(lambda r: torch.histc(r, 2))(torch.zeros(0, 3))
     assert vmap(torch.sin)(torch.zeros(0, 3)).shape == (0, 3)
+
+
+def _written_parts(x: Any, w: Any) -> Any:
+    y = w[0].clone()
+    y[1] = x[0] * x[1]
+    y[1:].add_((x * x)[:2])
+    return y.sin().sum()
+
+
+def _written_whole(x: Any, w: Any) -> Any:
+    y = (w @ x) * 1
+    y.mul_(x)
+    y[1:].mul_(y[0])
+    return y.cos().sum()
+
+
+def _normalized(x: Any, w: Any) -> Any:
+    return torch.nn.functional.layer_norm(w @ x, (3,), x).sin().sum()
+
+
+@pytest.mark.parametrize("function", [_written_parts, _written_whole, _normalized])
+def test_all_ways_to_a_hessian_agree_with_differences(function: Any) -> None:
+    x = torch.tensor([0.3, -0.7, 0.9], dtype=torch.float64)
+    w = torch.tensor([[0.2, -0.5, 0.8], [1.1, 0.3, -0.4], [-0.6, 0.7, 0.1]], dtype=torch.float64)
+    gradient = grad(function)
+    step = 1e-5 * torch.eye(3, dtype=torch.float64)
+    expected = torch.stack([(gradient(x + d, w) - gradient(x - d, w)) / 2e-5 for d in step])
+    for outer, inner in itertools.product((jacrev, jacfwd), repeat=2):
+        assert torch.allclose(outer(inner(function))(x, w), expected, rtol=1e-6, atol=1e-8)
+    v = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64)
+
+    def along(x: Any) -> Any:
+        return jvp(lambda x: function(x, w), (x,), (v * x,))[1]
+
+    third = torch.stack([(along(x + d) - along(x - d)) / 2e-5 for d in step])
+    for way in (grad, jacrev, jacfwd):
+        assert torch.allclose(way(along)(x), third, rtol=1e-6, atol=1e-8)
