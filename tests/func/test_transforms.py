@@ -246,7 +246,7 @@ def _written_parts(x: Any, w: Any) -> Any:
 def _written_whole(x: Any, w: Any) -> Any:
     y = (w @ x) * 1
     y.mul_(x)
-    y[1:].mul_(y[0])
+    y[1:].mul_(y[0].clone())
     return y.cos().sum()
 
 
