@@ -2,6 +2,9 @@
 // already is one, else through a copy. Not for files compiled once per instruction set.
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include "core/dtype.h"
 #include "core/error.h"
 #include "rushlight.h"
@@ -121,6 +124,48 @@ struct AroundDim {
     for (int d = 0; d < t->ndim; ++d) (d < dim ? outer : d == dim ? n : inner) *= t->shape[d];
   }
 };
+
+// Elements [start, start + n) along dim.
+struct Narrowed {
+  Narrowed(const rl_tensor* t, int dim, int64_t start, int64_t n) : desc(*t) {
+    for (int d = 0; d < t->ndim; ++d) shape[d] = d == dim ? n : t->shape[d];
+    desc.shape = shape;
+    desc.data = static_cast<char*>(t->data) + start * t->strides[dim] * dtype_size(t->dtype);
+  }
+  Narrowed(const Narrowed&) = delete;
+  Narrowed& operator=(const Narrowed&) = delete;
+  rl_tensor desc;
+  int64_t shape[RL_MAX_DIMS];
+};
+
+template <size_t K, class Piece, class Body, size_t... I>
+rl_status with_pieces(const rl_tensor* const (&operands)[K], Piece piece, Body body, std::index_sequence<I...>) {
+  const Narrowed parts[K] = {piece(operands[I])...};
+  const rl_tensor* const descs[K] = {&parts[I].desc...};
+  return body(descs);
+}
+
+// Calls body(operands) for pieces of operands of one shape along the longest dimension but `dim`, so that copies of
+// pieces in another dtype stay small and near; once for all where none of them needs a copy to be dense in dtype.
+template <size_t K, class Body>
+rl_status in_pieces(const rl_tensor* const (&operands)[K], int dim, int dtype, Body body) {
+  constexpr int64_t kPiece = int64_t{1} << 18;
+  bool dense = true;
+  for (const rl_tensor* t : operands) dense = dense && t->dtype == dtype && is_row_major(t);
+  const int64_t total = count_elements(operands[0]);
+  const int64_t* shape = operands[0]->shape;
+  int along = -1;
+  for (int d = 0; d < operands[0]->ndim; ++d) {
+    if (d != dim && (along < 0 || shape[d] > shape[along])) along = d;
+  }
+  if (dense || total <= kPiece || along < 0) return body(operands);
+  const int64_t n = shape[along], rows = std::max<int64_t>(1, kPiece / (total / n));
+  for (int64_t start = 0; start < n; start += rows) {
+    const auto piece = [&](const rl_tensor* t) { return Narrowed(t, along, start, std::min(rows, n - start)); };
+    RL_TRY(with_pieces(operands, piece, body, std::make_index_sequence<K>()));
+  }
+  return RL_OK;
+}
 
 // dim in [-ndim, ndim) to [0, ndim); a scalar has one dimension of size 1.
 inline rl_status wrap_dim(const char* name, const rl_tensor* t, int* dim) {

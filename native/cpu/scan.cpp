@@ -1,7 +1,9 @@
 // Scans: running sums, products and extremes, behind rushlight/scan.h.
 #include "rushlight/scan.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -56,12 +58,151 @@ void for_lines(const AroundDim& around, Body body) {
   });
 }
 
-rl_status open(const char* name, const rl_tensor* in, int* dim, const rl_tensor* out, DenseInput* x, DenseOutput* y,
-               int dtype) {
+rl_status check(const char* name, const rl_tensor* in, int* dim, const rl_tensor* out) {
   RL_TRY(wrap_dim(name, in, dim));
-  RL_TRY(check_same_shape(name, "the output", in, out));
+  return check_same_shape(name, "the output", in, out);
+}
+
+rl_status open(const rl_tensor* in, const rl_tensor* out, DenseInput* x, DenseOutput* y, int dtype) {
   RL_TRY(x->open(in, dtype));
   return y->open(out, dtype);
+}
+
+// Scans that convert their operands go through slabs: some elements of every line at a time, converted into a buffer
+// whose first row holds where the lines had got to. The conversion of a long line whole would take 16 bytes an element.
+constexpr int64_t kSlab = 1 << 17;  // elements of a slab
+
+bool converts(const rl_tensor* in, const rl_tensor* out, int dtype) {
+  return (in->dtype != dtype || out->dtype != dtype) && count_elements(in) > kSlab;
+}
+
+// Rows of [outer, rows, inner] in a buffer of the working dtype, and the last of them for the next slab.
+class Slab {
+ public:
+  Slab(const rl_tensor* t, int dim, const AroundDim& around, int64_t rows, int dtype)
+      : around_(around),
+        dim_(dim),
+        size_(dtype_size(dtype)),
+        buffer_(rows * around.outer * around.inner * size_),
+        last_(around.outer * around.inner * size_),
+        desc_(*t) {
+    desc_.dtype = static_cast<uint8_t>(dtype);
+  }
+  bool ok() const { return buffer_ && last_; }
+  char* data() { return buffer_.get(); }
+  char* last() { return last_.get(); }
+
+  // Takes up `rows` rows, the first `head` of which (0 or 1) are what the slab before ended with.
+  void open(int64_t rows, int64_t head) {
+    rows_ = rows;
+    int64_t stride = 1;
+    for (int d = desc_.ndim - 1; d >= 0; --d) {
+      shape_[d] = d == dim_ ? rows : desc_.shape[d];
+      strides_[d] = stride;
+      stride *= shape_[d];
+    }
+    if (head > 0) move_rows(0, [](char* row, char* last, size_t bytes) { std::memcpy(row, last, bytes); });
+  }
+  rl_status load(const rl_tensor* from, int64_t head) {
+    rl_tensor to = rows_from(head);
+    return rl_copy(from, &to);
+  }
+  rl_status store(rl_tensor* to, int64_t head) {
+    const rl_tensor from = rows_from(head);
+    move_rows(rows_ - 1, [](char* row, char* last, size_t bytes) { std::memcpy(last, row, bytes); });
+    return rl_copy(&from, to);
+  }
+
+ private:
+  template <class Move>
+  void move_rows(int64_t row, Move move) {
+    const int64_t bytes = around_.inner * size_;
+    for (int64_t o = 0; o < around_.outer; ++o)
+      move(data() + (o * rows_ + row) * bytes, last() + o * bytes, static_cast<size_t>(bytes));
+  }
+  rl_tensor rows_from(int64_t head) {
+    for (int d = 0; d < desc_.ndim; ++d) part_[d] = d == dim_ ? rows_ - head : shape_[d];
+    rl_tensor part = desc_;
+    part.data = data() + head * around_.inner * size_;
+    part.shape = part_;
+    part.strides = strides_;
+    return part;
+  }
+
+  AroundDim around_;
+  int dim_;
+  int64_t size_, rows_ = 0;
+  Scratch<char> buffer_, last_;
+  rl_tensor desc_;
+  int64_t shape_[RL_MAX_DIMS], strides_[RL_MAX_DIMS], part_[RL_MAX_DIMS];
+};
+
+// Calls step(start, rows, head) for slabs that cover n rows; a slab has room for rows + head.
+template <class Step>
+rl_status for_slabs(const AroundDim& around, int64_t room, Step step) {
+  for (int64_t start = 0; start < around.n;) {
+    const int64_t head = start > 0 ? 1 : 0, rows = std::min(around.n - start, room - head);
+    RL_TRY(step(start, rows, head));
+    start += rows;
+  }
+  return RL_OK;
+}
+
+int64_t slab_rows(const AroundDim& around) {
+  return std::min(around.n, std::max<int64_t>(16, kSlab / std::max<int64_t>(1, around.outer * around.inner)));
+}
+
+rl_status run_slabs(const rl_tensor* in, int dim, const rl_tensor* out, int dtype, ScanLoop loop) {
+  const AroundDim around(in, dim);
+  const int64_t room = slab_rows(around), size = dtype_size(dtype);
+  Slab slab(in, dim, around, room, dtype);
+  if (!slab.ok()) return RL_MEMORY_ERROR;
+  return for_slabs(around, room, [&](int64_t start, int64_t rows, int64_t head) {
+    const Narrowed from(in, dim, start, rows);
+    Narrowed to(out, dim, start, rows);
+    slab.open(rows + head, head);
+    RL_TRY(slab.load(&from.desc, head));
+    AroundDim part = around;
+    part.n = rows + head;
+    for_lines(part, [&](int64_t first, int64_t lines, int64_t line_step, int64_t step) {
+      char* at = slab.data() + first * size;
+      loop(at, at, lines, part.n, line_step, step);
+    });
+    return slab.store(&to.desc, head);
+  });
+}
+
+rl_status run_extreme_slabs(const rl_tensor* in, int dim, const rl_tensor* values, const rl_tensor* indices, int dtype,
+                            ScanIndexLoop loop) {
+  const AroundDim around(in, dim);
+  const int64_t room = slab_rows(around), size = dtype_size(dtype);
+  Slab slab(in, dim, around, room, dtype), found(in, dim, around, room, RL_INT64);
+  if (!slab.ok() || !found.ok()) return RL_MEMORY_ERROR;
+  return for_slabs(around, room, [&](int64_t start, int64_t rows, int64_t head) {
+    const Narrowed from(in, dim, start, rows);
+    Narrowed to(values, dim, start, rows), at(indices, dim, start, rows);
+    slab.open(rows + head, head);
+    found.open(rows + head, 0);
+    RL_TRY(slab.load(&from.desc, head));
+    AroundDim part = around;
+    part.n = rows + head;
+    const int64_t* before = reinterpret_cast<const int64_t*>(found.last());
+    for_lines(part, [&](int64_t first, int64_t lines, int64_t line_step, int64_t step) {
+      char* value = slab.data() + first * size;
+      int64_t* index = reinterpret_cast<int64_t*>(found.data()) + first;
+      loop(value, value, index, lines, part.n, line_step, step);
+      for (int64_t j = 0; j < lines; ++j) {  // row 0 stands for wherever the line had got to
+        const int64_t element = first + j * line_step;
+        const int64_t old = head > 0 ? before[element / (part.n * part.inner) * part.inner + element % part.inner] : 0;
+        for (int64_t r = 0; r < part.n; ++r) {
+          int64_t& i = index[j * line_step + r * step];
+          i = i < head ? old : i + start - head;
+        }
+      }
+    });
+    RL_TRY(slab.store(&to.desc, head));
+    return found.store(&at.desc, head);
+  });
 }
 
 rl_status run(const char* name, const rl_tensor* in, int dim, const rl_tensor* out, const ScanLoop* loops) {
@@ -72,10 +213,12 @@ rl_status run(const char* name, const rl_tensor* in, int dim, const rl_tensor* o
                 dtype_text(in->dtype), dtype_text(out->dtype));
   }
   const int dtype = working_dtype(out->dtype);
+  const ScanLoop loop = loops[scan_type(dtype)];
+  RL_TRY(check(name, in, &dim, out));
+  if (converts(in, out, dtype)) return run_slabs(in, dim, out, dtype, loop);
   DenseInput x;
   DenseOutput y;
-  RL_TRY(open(name, in, &dim, out, &x, &y, dtype));
-  const ScanLoop loop = loops[scan_type(dtype)];
+  RL_TRY(open(in, out, &x, &y, dtype));
   const int64_t size = dtype_size(dtype);
   for_lines(AroundDim(in, dim), [&](int64_t first, int64_t lines, int64_t n_step, int64_t step) {
     loop(x.data<char>() + first * size, y.data<char>() + first * size, lines, AroundDim(in, dim).n, n_step, step);
@@ -94,10 +237,12 @@ rl_status run_extreme(const char* name, const rl_tensor* in, int dim, const rl_t
                 dtype_text(indices->dtype));
   }
   const int dtype = working_dtype(in->dtype);
+  RL_TRY(check(name, in, &dim, values));
+  RL_TRY(check_same_shape(name, "indices", in, indices));
+  if (converts(in, values, dtype)) return run_extreme_slabs(in, dim, values, indices, dtype, loops[scan_type(dtype)]);
   DenseInput x;
   DenseOutput y, at;
-  RL_TRY(open(name, in, &dim, values, &x, &y, dtype));
-  RL_TRY(check_same_shape(name, "indices", in, indices));
+  RL_TRY(open(in, values, &x, &y, dtype));
   RL_TRY(at.open(indices, RL_INT64));
   const AroundDim around(in, dim);
   if (around.n > 0) {
@@ -164,7 +309,8 @@ template <class T, class A>
 rl_status run_log_sum(const rl_tensor* in, int dim, const rl_tensor* out, int dtype) {
   DenseInput x;
   DenseOutput y;
-  RL_TRY(open("logcumsumexp", in, &dim, out, &x, &y, dtype));
+  RL_TRY(check("logcumsumexp", in, &dim, out));
+  RL_TRY(open(in, out, &x, &y, dtype));
   const AroundDim around(in, dim);
   if (around.n > 0) {
     for_lines(around, [&](int64_t first, int64_t lines, int64_t line_step, int64_t step) {

@@ -50,9 +50,7 @@ rl_status check(const char* name, const rl_tensor* in, const rl_tensor* out, int
 
 const SoftmaxLoops& loops_for(int dtype) { return dtype == RL_FLOAT64 ? softmax_table().wide : softmax_table().single; }
 
-rl_status forward(const char* name, const rl_tensor* in, int dim, const rl_tensor* out, bool log) {
-  RL_TRY(check(name, in, out, &dim));
-  const int dtype = working_float(out->dtype);
+rl_status forward_dense(const rl_tensor* in, int dim, const rl_tensor* out, int dtype, bool log) {
   DenseInput x;
   DenseOutput y;
   RL_TRY(x.open(in, dtype));
@@ -71,11 +69,16 @@ rl_status forward(const char* name, const rl_tensor* in, int dim, const rl_tenso
   return y.close();
 }
 
-rl_status backward(const char* name, const rl_tensor* grad, const rl_tensor* result, int dim, const rl_tensor* grad_in,
-                   bool log) {
-  RL_TRY(check(name, grad, grad_in, &dim));
-  RL_TRY(check(name, result, grad_in, &dim));
-  const int dtype = working_float(result->dtype > grad->dtype ? result->dtype : grad->dtype);
+rl_status forward(const char* name, const rl_tensor* in, int dim, const rl_tensor* out, bool log) {
+  RL_TRY(check(name, in, out, &dim));
+  const int dtype = working_float(out->dtype);
+  return in_pieces({in, out}, dim, dtype, [&](const rl_tensor* const(&piece)[2]) {
+    return forward_dense(piece[0], dim, piece[1], dtype, log);
+  });
+}
+
+rl_status backward_dense(const rl_tensor* grad, const rl_tensor* result, int dim, const rl_tensor* grad_in, int dtype,
+                         bool log) {
   DenseInput g, y;
   DenseOutput out;
   RL_TRY(g.open(grad, dtype));
@@ -95,6 +98,16 @@ rl_status backward(const char* name, const rl_tensor* grad, const rl_tensor* res
                                out.data<char>() + first * size, count, around.n, around.inner, log);
       });
   return out.close();
+}
+
+rl_status backward(const char* name, const rl_tensor* grad, const rl_tensor* result, int dim, const rl_tensor* grad_in,
+                   bool log) {
+  RL_TRY(check(name, grad, grad_in, &dim));
+  RL_TRY(check(name, result, grad_in, &dim));
+  const int dtype = working_float(result->dtype > grad->dtype ? result->dtype : grad->dtype);
+  return in_pieces({grad, result, grad_in}, dim, dtype, [&](const rl_tensor* const(&piece)[3]) {
+    return backward_dense(piece[0], piece[1], dim, piece[2], dtype, log);
+  });
 }
 
 }  // namespace

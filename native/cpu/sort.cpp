@@ -2,16 +2,20 @@
 #include <new>
 
 #include "cpu/index_values.h"
-#include "cpu/sort_slices.h"
+#include "cpu/sort_count.h"
 
 namespace rl {
 namespace {
 
 template <class T>
-void sort_body(const SliceCall& call, SortSpace& space, const void* context) {
+rl_status sort_body(const SliceCall& call, SortSpace& space, const void* context) {
   const bool reverse = *static_cast<const bool*>(context);
+  if constexpr (kCounted<T>) {
+    if (call.n > kRankLimit) return sort_counted<T>(call, call.n, reverse);
+  }
   const SliceWords shape = sort_slice<T>(call.src, call.src_step, call.n, reverse, space);
   emit_words<T>(call, shape, space.words(), call.n, reverse);
+  return RL_OK;
 }
 
 // Compares slices element by element.
@@ -50,7 +54,10 @@ rl_status rl_sort(const rl_tensor* src, int32_t dim, int descending, const rl_te
   RL_TRY(rl::plan_slices("sort", *src, dim, -1, values, indices, &plan));
   const bool reverse = descending != 0;
   rl::SliceBody body = nullptr;
-  RL_DISPATCH_REAL(src->dtype, T, { body = rl::sort_body<T>; });
+  RL_DISPATCH_REAL(src->dtype, T, {
+    body = rl::sort_body<T>;
+    if (rl::kCounted<T>) plan.words = 0;
+  });
   return rl::for_each_slice(plan, body, &reverse);
 }
 

@@ -1,5 +1,5 @@
 // rl_topk and rl_select: some of the order, without sorting it all.
-#include "cpu/sort_slices.h"
+#include "cpu/sort_count.h"
 
 namespace rl {
 namespace {
@@ -18,16 +18,20 @@ struct Candidate {
   }
 };
 
+constexpr int64_t kTile = 512;
+
+// Whether the first k of n elements are found among candidates, and how many words these take.
+bool takes_candidates(int64_t n, int64_t k) { return n > 1024 && k * 8 < n; }
+int64_t candidate_words(int64_t k) { return 2 * std::max(2 * k, k + kTile); }
+
 // The first k of n elements that are dense, for k far below n: candidates are those below the k-th least so far.
 template <class T>
 void top_candidates(const SliceCall& call, const TopContext& context, SortSpace& space) {
   using Key = typename SortKey<T>::Key;
   using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-  constexpr int64_t kTile = 512;
   const Key flip = context.reverse ? static_cast<Key>(~Key(0)) : Key(0);
   const Stored* elements = reinterpret_cast<const Stored*>(call.src);
   const auto find = sort_table().below[dtype_of<T>];
-  // At most k + kTile candidates of two words each: k * 8 < n leaves that much room.
   Candidate* const kept = reinterpret_cast<Candidate*>(space.words());
   int64_t size = 0;
   int32_t found[kTile + 16];
@@ -61,15 +65,19 @@ void top_candidates(const SliceCall& call, const TopContext& context, SortSpace&
 }
 
 template <class T>
-void top_body(const SliceCall& call, SortSpace& space, const void* state) {
+rl_status top_body(const SliceCall& call, SortSpace& space, const void* state) {
   const TopContext& context = *static_cast<const TopContext*>(state);
-  if (context.k == 0) return;
-  if (call.n > 1024 && context.k * 8 < call.n && call.src_step == static_cast<int64_t>(sizeof(T))) {
+  if (context.k == 0) return RL_OK;
+  if (takes_candidates(call.n, context.k) && call.src_step == static_cast<int64_t>(sizeof(T))) {
     top_candidates<T>(call, context, space);
-    return;
+    return RL_OK;
+  }
+  if constexpr (kCounted<T>) {
+    if (call.n > kRankLimit) return sort_counted<T>(call, context.k, context.reverse);
   }
   const SliceWords shape = sort_slice<T>(call.src, call.src_step, call.n, context.reverse, space);
   emit_words<T>(call, shape, space.words(), context.k, context.reverse);
+  return RL_OK;
 }
 
 // ---- the k-th smallest
@@ -117,14 +125,20 @@ struct SelectContext {
 };
 
 template <class T>
-void select_body(const SliceCall& call, SortSpace& space, const void* state) {
+rl_status select_body(const SliceCall& call, SortSpace& space, const void* state) {
   using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
   using Key = typename SortKey<T>::Key;
   const SelectContext& context = *static_cast<const SelectContext*>(state);
   const auto at = [&](int64_t i) { return call.src + i * call.src_step; };
   const auto is_nan = [&](int64_t i) { return SortKey<T>::nan(load_key<T>(at(i))); };
   int64_t index = -1;
-  if (context.kind == RL_SELECT_MODE) {
+  if (kCounted<T> && call.n > kRankLimit) {
+    if constexpr (kCounted<T>) {
+      const int64_t k = context.kind == RL_SELECT_KTH ? context.k - 1 : (call.n - 1) / 2;
+      index = select_counted<T>(call.src, call.src_step, call.n, k, context.kind == RL_SELECT_MODE);
+      if (index < 0) return RL_MEMORY_ERROR;
+    }
+  } else if (context.kind == RL_SELECT_MODE) {
     const SliceWords shape = sort_slice<T>(call.src, call.src_step, call.n, false, space);
     const uint64_t* words = space.words();
     const uint64_t mask = (uint64_t{1} << shape.index_bits) - 1;
@@ -169,6 +183,7 @@ void select_body(const SliceCall& call, SortSpace& space, const void* state) {
   }
   if (call.values != nullptr) *reinterpret_cast<Stored*>(call.values) = *reinterpret_cast<const Stored*>(at(index));
   if (call.indices != nullptr) *reinterpret_cast<int64_t*>(call.indices) = index;
+  return RL_OK;
 }
 
 }  // namespace
@@ -187,7 +202,11 @@ rl_status rl_topk(const rl_tensor* src, int32_t dim, int64_t k, int largest, con
   RL_TRY(rl::plan_slices("topk", *src, dim, src->ndim == 0 ? -1 : k, values, indices, &plan));
   const rl::TopContext context{k, largest != 0};
   rl::SliceBody body = nullptr;
-  RL_DISPATCH_REAL(src->dtype, T, { body = rl::top_body<T>; });
+  const bool candidates = rl::takes_candidates(n, k) && plan.steps[0] == plan.item;
+  RL_DISPATCH_REAL(src->dtype, T, {
+    body = rl::top_body<T>;
+    if (candidates || rl::kCounted<T>) plan.words = rl::takes_candidates(n, k) ? rl::candidate_words(k) : 0;
+  });
   return rl::for_each_slice(plan, body, &context);
 }
 
@@ -208,7 +227,10 @@ rl_status rl_select(const rl_tensor* src, int32_t dim, rl_select_kind kind, int6
   }
   const rl::SelectContext context{kind, k};
   rl::SliceBody body = nullptr;
-  RL_DISPATCH_REAL(src->dtype, T, { body = rl::select_body<T>; });
+  RL_DISPATCH_REAL(src->dtype, T, {
+    body = rl::select_body<T>;
+    if (rl::kCounted<T>) plan.words = 0;
+  });
   return rl::for_each_slice(plan, body, &context);
 }
 

@@ -46,6 +46,7 @@ rl_status plan_slices(const char* name, const rl_tensor& src, int32_t dim, int64
   plan->item = dtype_size(src.dtype);
   plan->n = src.ndim == 0 ? 1 : src.shape[dim];
   plan->out_n = out_n < 0 ? plan->n : out_n;
+  plan->words = plan->n;
   const rl_tensor* outs[2] = {values, indices};
   for (const rl_tensor* out : outs) {
     if (out == nullptr) continue;
@@ -98,7 +99,7 @@ void move_group(int64_t item, char* strided, int64_t step, int64_t across, char*
 }
 
 rl_status run_slices(const Slices& plan, int64_t begin, int64_t end, SliceBody body, const void* context) {
-  SortSpace space(plan.n);
+  SortSpace space(plan.words);
   if (!space.ok()) return RL_MEMORY_ERROR;
   const Box<3>& outer = plan.outer;
   const int64_t n = plan.n, out_n = plan.out_n, item = plan.item;
@@ -109,6 +110,10 @@ rl_status run_slices(const Slices& plan, int64_t begin, int64_t end, SliceBody b
   const int64_t line = (n * item + 63) / 64 * 64, out_line = (out_n * item + 63) / 64 * 64;
   Scratch<char> buffer(grouped ? kGroup * (line + out_line + out_n * 8) : 0);
   if (!buffer.ok()) return RL_MEMORY_ERROR;
+  rl_status status = RL_OK;
+  const auto run = [&](const SliceCall& call) {
+    if (status == RL_OK) status = body(call, space, context);
+  };
   walk(outer, begin, end, [&](char* const* p, int64_t slices) {
     const int64_t (&steps)[3] = outer.steps();
     for (int64_t first = 0; first < slices; first += kGroup) {
@@ -117,7 +122,7 @@ rl_status run_slices(const Slices& plan, int64_t begin, int64_t end, SliceBody b
       for (int k = 0; k < 3; ++k) at[k] = p[k] == nullptr ? nullptr : p[k] + first * steps[k];
       if (!grouped) {
         for (int64_t g = 0; g < group; ++g) {
-          body({at[0], at[1], at[2], plan.steps[0], plan.steps[1], plan.steps[2], n}, space, context);
+          run({at[0], at[1], at[2], plan.steps[0], plan.steps[1], plan.steps[2], n});
           for (int k = 0; k < 3; ++k) at[k] = at[k] == nullptr ? nullptr : at[k] + steps[k];
         }
         continue;
@@ -127,15 +132,14 @@ rl_status run_slices(const Slices& plan, int64_t begin, int64_t end, SliceBody b
       char* const indices = values + kGroup * out_line;
       move_group(item, at[0], plan.steps[0], steps[0], src, n, group, false);
       for (int64_t g = 0; g < group; ++g) {
-        body({src + g * n * item, want_values ? values + g * out_n * item : nullptr,
-              want_indices ? indices + g * out_n * 8 : nullptr, item, item, 8, n},
-             space, context);
+        run({src + g * n * item, want_values ? values + g * out_n * item : nullptr,
+             want_indices ? indices + g * out_n * 8 : nullptr, item, item, 8, n});
       }
       if (want_values) move_group(item, at[1], plan.steps[1], steps[1], values, out_n, group, true);
       if (want_indices) move_group(8, at[2], plan.steps[2], steps[2], indices, out_n, group, true);
     }
   });
-  return RL_OK;
+  return status;
 }
 
 }  // namespace

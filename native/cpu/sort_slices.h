@@ -15,7 +15,7 @@ namespace rl {
 
 inline constexpr int64_t kStackWords = kRankLimit;
 
-// Room for sorting slices of up to n elements; small ones need no allocation.
+// Room for sorting slices of up to n words; small ones need no allocation.
 class SortSpace {
  public:
   explicit SortSpace(int64_t n) : heap_(n <= kStackWords ? 0 : 3 * n), n_(std::max(n, kStackWords)) {}
@@ -60,6 +60,7 @@ struct Slices {
   int64_t out_n;  // and of values and indices
   int64_t steps[3];
   int64_t item;
+  int64_t words;  // of working room that the body wants for a slice: n unless it says otherwise
 };
 
 // Checks dtypes and shapes; out_n is the size of values and indices along dim (-1: src's).
@@ -74,7 +75,7 @@ struct SliceCall {
   int64_t src_step, values_step, indices_step;
   int64_t n;
 };
-using SliceBody = void (*)(const SliceCall& call, SortSpace& space, const void* context);
+using SliceBody = rl_status (*)(const SliceCall& call, SortSpace& space, const void* context);
 
 // Calls body for every slice: slices are shared among the threads unless they are so long that body itself is threaded.
 // Slices that lie across memory are handled several at a time, through dense copies.

@@ -200,6 +200,16 @@ def _slices(self: Any, dim: int, name: str) -> tuple[Any, int]:
     return self, dim
 
 
+def _unique_bytes(flat: Any) -> tuple[Any, Any]:
+    """The values of 8 bits that occur, in ascending order, and how often."""
+    signed = flat.dtype == rl.int8
+    places = flat.to(rl.uint8) if flat.dtype == rl.bool else flat.view(rl.uint8)
+    pieces = places.split(1 << 24)  # bincount widens its input
+    counts = sum(rl.bincount(piece, minlength=256) for piece in pieces).roll(128 if signed else 0)
+    found = counts.nonzero().flatten()
+    return (found - 128 * signed).to(flat.dtype), counts[found]
+
+
 @composite(
     "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
 )
@@ -222,6 +232,9 @@ def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool, d
         if self.is_complex():
             raise NotImplementedError(f"unique: not implemented for {self.dtype}")
         flat = self.detach().reshape(-1)
+        if flat.itemsize == 1 and not return_inverse:
+            values, counts = _unique_bytes(flat)
+            return _parts(values, None, counts, False, return_counts)
         ordered, order = flat.sort()
         first, inverse, counts = rl._runs(ordered, -1, order, True)
         return _parts(flat[first], inverse.reshape(self.shape), counts, return_inverse, return_counts)

@@ -2,7 +2,7 @@
 
     python tests/tools/large_tensors.py [name ...]
 
-Needs 12 GB of memory (some cases 64 GB, left out where there is less) and a few minutes, so it is no part of the test
+Needs 12 GB of memory (two cases 22 GB, left out where there is less) and a few minutes, so it is no part of the test
 suite; docs/status.md says when it ran last.
 Every case puts known values at the ends and just around 2**31, and checks the result there, by counts or by sums.
 """
@@ -77,20 +77,39 @@ def reductions() -> None:
     assert (x == 0).sum().item() == N - 6
 
 
-@case(32)
+@case()
 def scans() -> None:
     x = torch.zeros(N, dtype=torch.int8)
     x[0] = x[EDGE] = x[N - 1] = 1
     total = x.cumsum(0, dtype=torch.int8)
     assert [total[i].item() for i in (0, EDGE - 1, EDGE, N - 2, N - 1)] == [1, 1, 2, 2, 3]
+    del total
+    product = (x + 1).cumprod(0, dtype=torch.int8)
+    assert [product[i].item() for i in (0, EDGE - 1, EDGE, N - 2, N - 1)] == [2, 2, 4, 4, 8]
 
 
-@case(64)  # int64 indices and working memory for one row of all elements
-def sorting() -> None:
+@case(22)
+def scans_with_indices() -> None:
+    x = marked()
+    values, indices = x.cummax(0)
+    assert at(values) == EXPECTED and at(indices) == list(MARKS)
+
+
+@case()
+def selecting() -> None:
     x = marked()
     values, indices = x.topk(6)
     assert values.tolist() == [6, 5, 4, 3, 2, 1] and indices.tolist() == list(reversed(MARKS))
-    assert x.kthvalue(N).values.item() == 6
+    assert x.kthvalue(N).values.item() == 6 and x.kthvalue(N).indices.item() == N - 1
+    assert x.median().item() == 0 and x.mode().indices.item() == N - 2
+
+
+@case(22)  # the indices take 17 GB
+def sorting() -> None:
+    x = marked()
+    values, indices = x.sort()
+    assert values[-6:].tolist() == EXPECTED and indices[-6:].tolist() == list(MARKS) and values[-7].item() == 0
+    assert indices[:3].tolist() == [2, 3, 4] and indices[-7].item() == N - 2
 
 
 @case()
@@ -124,9 +143,13 @@ def shapes() -> None:
     assert rows[-1].tolist() == [0, 6]
 
 
-@case(64)
+@case()
 def searching() -> None:
     x = marked()
+    ascending = torch.zeros(N, dtype=torch.uint8)
+    ascending[EDGE:] = 2
+    assert torch.searchsorted(ascending, torch.tensor([1, 2, 3], dtype=torch.uint8)).tolist() == [EDGE, EDGE, N]
+    del ascending
     assert torch.bincount(x[EDGE - 4 :]).tolist()[1:] == [0, 0, 1, 1, 1, 1]
     assert torch.unique(x).tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert torch.isin(x, torch.tensor([6], dtype=torch.uint8)).sum().item() == 1
@@ -149,7 +172,7 @@ def matrix_products() -> None:
     assert y[-1].item() == 16 and y[0].item() == 0 and y.shape == (rows, 1)
 
 
-@case(32)
+@case(14)
 def pooling_and_softmax() -> None:
     x = torch.zeros(1, 1, 2**16 + 1, 2**15, dtype=torch.bfloat16)
     x[0, 0, -1, -1] = 4
