@@ -41,15 +41,20 @@ def to_numpy(tensor: Tensor, force: bool = False) -> Any:
     """A NumPy array over the tensor's memory.
 
     Raises:
-        RuntimeError: the tensor requires grad (and force is not set).
+        RuntimeError: the tensor requires grad, or is a conjugated or negated view (and force is not set).
         TypeError: NumPy has no such dtype, or the tensor has no data.
     """
     import numpy as np
 
     if force:
-        tensor = tensor.detach().cpu()
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if tensor.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    for lazy, bit, name in ((tensor.is_conj(), "conjugate", "conj"), (tensor.is_neg(), "negative", "neg")):
+        if lazy:
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{name}().numpy() instead."
+            )
     if tensor.is_meta:
         raise TypeError("numpy(): a meta tensor has no data to show")
     name = _NUMPY_NAMES.get(tensor.dtype)

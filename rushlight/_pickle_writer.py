@@ -252,9 +252,12 @@ class _Writer(pickle._Pickler):
         begin, end = _extent(tensor)
         span = self._spans.use(tensor.untyped_storage(), _stored_dtype(dtype), begin, end)
         offset = max(0, begin - span.begin) // dtype.itemsize if tensor.numel() else 0
+        lazy = {name: True for name, on in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if on}
+        metadata = (lazy,) if lazy else ()
         if dtype == span.dtype:
-            return _REBUILD_V2, (_Reference(span, dtype), offset, size, stride, requires_grad, _no_hooks())
-        return _REBUILD_V3, (_Reference(span, None), offset, size, stride, requires_grad, _no_hooks(), dtype)
+            return _REBUILD_V2, (_Reference(span, dtype), offset, size, stride, requires_grad, _no_hooks(), *metadata)
+        arguments = (_Reference(span, None), offset, size, stride, requires_grad, _no_hooks(), dtype, *metadata)
+        return _REBUILD_V3, arguments
 
 
 def dump(obj: Any, protocol: int) -> tuple[bytes, list[Span]]:

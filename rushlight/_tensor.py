@@ -69,6 +69,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         copied = storage.clone()
         memo[key] = copied  # type: ignore[index]
     plain = _C._from_storage(copied, self.dtype, self.storage_offset(), tuple(self.shape), self.stride())
+    if self.is_conj() or self.is_neg():
+        plain = self.detach().clone()
     if type(self) is Tensor:
         result = plain
         result.requires_grad_(self.requires_grad) if self.requires_grad else None

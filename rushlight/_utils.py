@@ -61,12 +61,11 @@ def _over_storage(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any)
 
 
 def _with_metadata(tensor: Any, metadata: Any) -> Any:
-    # PyTorch marks conjugated and negated views lazily; here the values themselves are changed.
     for name, needed in (metadata or {}).items():
         if name not in ("conj", "neg"):
             raise RuntimeError(f"_rebuild_tensor: tensor metadata {name!r} is not known; expected 'conj' or 'neg'")
         if needed:
-            tensor = tensor.conj() if name == "conj" else tensor.neg()
+            tensor = tensor.conj() if name == "conj" else rushlight._neg_view(tensor)
     return tensor
 
 
@@ -157,16 +156,24 @@ def reduce_tensor(tensor: Any, protocol: int) -> tuple[Any, tuple[Any, ...]]:
         arguments = (tensor.dtype, size, stride, requires_grad)
     else:
         function = _rebuild_tensor_plain
+        lazy = {name: True for name, on in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if on}
         arguments = (tensor.untyped_storage(), tensor.dtype, tensor.storage_offset(), size, stride, requires_grad)
+        arguments = (*arguments, lazy) if lazy else arguments
     if type(tensor) is rushlight.Tensor and not state:
         return function, arguments
     return _rebuild_from_type, (function, type(tensor), arguments, state)
 
 
 def _rebuild_tensor_plain(
-    storage: Any, dtype: Any, offset: int, size: Sequence[int], stride: Sequence[int], requires_grad: bool
+    storage: Any,
+    dtype: Any,
+    offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    metadata: Any = None,
 ) -> Any:
-    tensor = rushlight._C._from_storage(storage, dtype, offset, tuple(size), tuple(stride))
+    tensor = _with_metadata(rushlight._C._from_storage(storage, dtype, offset, tuple(size), tuple(stride)), metadata)
     return tensor.requires_grad_() if requires_grad else tensor
 
 

@@ -89,13 +89,17 @@ inline bool shape_fits(const OutputInfo& info, const Tensor* grad) {
                 "Function %s returned an invalid gradient at index %u - expected device %s but got %s%s",
                 node_name(from).c_str(), edge, device_name(info.device), device_name(grad->desc.device), line.c_str());
   }
+  if (grad->lazy()) {
+    static const Op& clone = find_op("clone");
+    grad = call(clone, {Value::of(grad)});
+  }
   return grad;
 }
 
 }  // namespace
 
 TensorRef fit_gradient(TensorRef grad, const OutputInfo& info, Node* from, uint32_t edge) {
-  if (RL_LIKELY(shape_fits(info, grad.get()) && grad->desc.dtype == info.dtype && grad->desc.device == info.device))
+  if (RL_LIKELY(shape_fits(info, grad.get()) && grad->desc.dtype == info.dtype && grad->marks() == info.device))
     return grad;
   return fit_slow(std::move(grad), info, from, edge);
 }

@@ -73,6 +73,7 @@ struct NodeExtras {
 struct Geometry {
   Dims shape, strides;
   int64_t offset;  // in elements, from the start of the storage
+  uint8_t lazy;    // of Lazy
 };
 
 struct SlicesPayload {

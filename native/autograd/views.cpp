@@ -6,7 +6,7 @@ namespace rl {
 namespace {
 
 Geometry geometry_of(const Tensor* t) {
-  return {Dims(t->ndim(), t->shape()), Dims(t->ndim(), t->strides()), t->offset()};
+  return {Dims(t->ndim(), t->shape()), Dims(t->ndim(), t->strides()), t->offset(), t->lazy()};
 }
 
 std::string inplace_name(const Op& op) {
@@ -190,22 +190,38 @@ void record_overwrite(Tensor* self, const Op& op) {
 
 namespace {
 
+// The gradient of a tensor's numbers from that of its memory, and back: both are the same.
+TensorRef through(uint8_t lazy, Tensor* grad) {
+  static const Op &conj = find_op("conj"), &neg = find_op("neg");
+  TensorRef g = TensorRef::share(grad);
+  if (lazy & kConjugated) g = call(conj, {Value::of(g)});
+  if (lazy & kNegated) g = call(neg, {Value::of(g)});
+  return g;
+}
+
 TensorRef gather(Tensor* grad, const Geometry& base, const Geometry& view, DType dtype) {
   static const Op& op = find_op("_geometry_gather");
-  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
-                   Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  TensorRef slice = call(
+      op, {Value::of(through(base.lazy, grad)), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
+           Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  return through(view.lazy, slice.get());
 }
 
 TensorRef scatter(Tensor* grad, const Geometry& base, const Geometry& view, DType dtype) {
   static const Op& op = find_op("_geometry_scatter");
-  return call(op, {Value::of(grad), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
-                   Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  TensorRef whole = call(
+      op, {Value::of(through(view.lazy, grad)), Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
+           Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  return through(base.lazy, whole.get());
 }
 
-TensorRef replace(Tensor* grad, const Value& source, const Geometry& base, const Geometry& view, DType dtype) {
+TensorRef replace(Tensor* grad, Tensor* source, const Geometry& base, const Geometry& view, DType dtype) {
   static const Op& op = find_op("_geometry_replace");
-  return call(op, {Value::of(grad), source, Value::of(base.shape), Value::of(base.strides), Value::of(base.offset),
-                   Value::of(view.shape), Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  TensorRef part = source ? through(view.lazy, source) : TensorRef();
+  TensorRef whole = call(op, {Value::of(through(base.lazy, grad)), Value::of(part), Value::of(base.shape),
+                              Value::of(base.strides), Value::of(base.offset), Value::of(view.shape),
+                              Value::of(view.strides), Value::of(view.offset), Value::of(dtype)});
+  return through(base.lazy, whole.get());
 }
 
 }  // namespace
@@ -239,13 +255,10 @@ void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* n
   for (uint32_t i = 0; i < fn->edge_count; i++)
     if (static_cast<int>(i) != s.self_edge) results[edge++] = std::exchange(parts[i], nullptr);
   if (needed[0]) {
-    Value source = s.self_edge >= 0 ? Value::of(parts[s.self_edge]) : Value::none();
-    TensorRef fitted;
-    if (source.is_tensor()) {
-      fitted = fit_gradient(TensorRef::own(std::exchange(parts[s.self_edge], nullptr)), fn->outputs[0], fn, 0);
-      source = Value::of(fitted.get());
-    }
-    results[0] = replace(grad, source, s.base, s.view, s.view_dtype).take();
+    TensorRef source;
+    if (s.self_edge >= 0 && parts[s.self_edge])
+      source = fit_gradient(TensorRef::own(std::exchange(parts[s.self_edge], nullptr)), fn->outputs[0], fn, 0);
+    results[0] = replace(grad, source.get(), s.base, s.view, s.view_dtype).take();
   }
 }
 

@@ -57,7 +57,8 @@ PyObject* item_of(const Tensor* self) {
   RL_CHECK(!t->is_meta(), Runtime, "Tensor.item() cannot be called on meta tensors");
   RL_CHECK(t->numel == 1, Runtime, "a Tensor with %lld elements cannot be converted to Scalar",
            static_cast<long long>(t->numel));
-  return element_to_python(t->dtype(), t->data());
+  TensorRef plain = resolved(const_cast<Tensor*>(t));
+  return element_to_python(plain->dtype(), plain->data());
 }
 
 namespace {
@@ -82,7 +83,8 @@ PyObject* py_tolist(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = plain_value(tensor_of(self), ".tolist()");
     RL_CHECK(!t->is_meta(), Runtime, "Tensor.tolist(): a meta tensor has no data");
-    return list_of(t, 0, t->data());
+    TensorRef plain = resolved(t);
+    return list_of(plain.get(), 0, plain->data());
   });
 }
 PyObject* py_item(PyObject* self, PyObject*) {

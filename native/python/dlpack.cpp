@@ -118,6 +118,9 @@ PyObject* py_to_dlpack(PyObject*, PyObject* args) {
              "__dlpack__: can't export a tensor that requires grad (shape %s); use tensor.detach() first",
              shape_text(t.get()).c_str());
     RL_CHECK(!t->is_meta(), Buffer, "__dlpack__: a meta tensor has no data to export; expected a tensor on the CPU");
+    RL_CHECK(!t->lazy() || copy, Buffer,
+             "__dlpack__: can't export a tensor with the %s bit set; use resolve_%s() first",
+             t->lazy() & kConjugated ? "conjugate" : "negative", t->lazy() & kConjugated ? "conj" : "neg");
     uint64_t flags = t->storage->read_only ? kReadOnly : 0;
     if (copy) {
       TensorRef fresh = empty_preserve(t.get(), t->dtype());

@@ -25,7 +25,7 @@ struct TensorArray {
       if (!is_tensor(item))
         throw_error(ErrorKind::Type, "expected a list of tensors, got an entry of type %s", Py_TYPE(item)->tp_name);
       Tensor* t = tensor_of(item);
-      if (t->is_meta() || !is_float(t->dtype())) return false;
+      if (t->is_meta() || t->lazy() || !is_float(t->dtype())) return false;
       tensors.push_back(t);
       descs.push_back(&t->desc);
     }

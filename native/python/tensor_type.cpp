@@ -71,8 +71,11 @@ TensorRef part(Tensor* t, int which) {
     RL_CHECK(which == 0, Runtime, "imag: expected a tensor of complex dtype, got %s", dtype_name(t->dtype()));
     return TensorRef::share(t);
   }
-  TensorRef pairs = call(ops::view_as_real, {Value::of(t)});
-  return call(ops::select, {Value::of(pairs), Value::of(-1), Value::of(which)});
+  const bool conjugated = t->lazy() & kConjugated;
+  TensorRef plain = conjugated ? call(ops::conj, {Value::of(t)}) : TensorRef::share(t);
+  TensorRef pairs = call(ops::view_as_real, {Value::of(plain)});
+  TensorRef part = call(ops::select, {Value::of(pairs), Value::of(-1), Value::of(which)});
+  return conjugated && which ? call(ops::_neg_view, {Value::of(part)}) : part;
 }
 template <int Which>
 PyObject* get_part(PyObject* self, void*) {
@@ -98,6 +101,7 @@ PyObject* get_data(PyObject* self, void*) {
     Tensor* t = tensor_of(self);
     Storage* alias = storage_alias(t->storage);
     TensorRef r = over_storage(alias, t->dtype(), t->ndim(), t->shape(), t->strides(), t->data());
+    r->set_lazy(t->lazy());
     release(alias);
     return r.take()->object();
   });
@@ -118,6 +122,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     t->desc.data = source->desc.data;
     t->desc.dtype = source->desc.dtype;
     t->desc.device = source->desc.device;
+    t->set_lazy(source->lazy());
     set_geometry(t, source->ndim(), source->shape(), source->strides());
     return 0;
   } catch (...) {
@@ -238,8 +243,11 @@ PyObject* py_is_inference(PyObject* self, PyObject*) { return PyBool_FromLong(te
 PyObject* py_is_shared(PyObject* self, PyObject*) {
   return PyBool_FromLong(storage_is_shared(tensor_of(self)->storage));
 }
+template <int Bit>
+PyObject* py_is_lazy(PyObject* self, PyObject*) {
+  return PyBool_FromLong(tensor_of(self)->lazy() & Bit);
+}
 PyObject* py_false_method(PyObject*, PyObject*) { Py_RETURN_FALSE; }
-PyObject* py_self_method(PyObject* self, PyObject*) { return Py_NewRef(self); }
 PyObject* py_is_set_to(PyObject* self, PyObject* other) {
   if (!is_tensor(other)) {
     PyErr_Format(PyExc_TypeError, "is_set_to(): argument must be Tensor, not %s", Py_TYPE(other)->tp_name);
@@ -311,10 +319,8 @@ PyMethodDef tensor_methods[] = {
     {"is_complex", py_is_complex, METH_NOARGS, "True for complex elements."},
     {"is_signed", py_is_signed, METH_NOARGS, "True when the dtype holds negative numbers."},
     {"is_inference", py_is_inference, METH_NOARGS, "True when made in inference mode."},
-    {"is_conj", py_false_method, METH_NOARGS, "False: conjugation is never lazy here."},
-    {"is_neg", py_false_method, METH_NOARGS, "False: negation is never lazy here."},
-    {"resolve_conj", py_self_method, METH_NOARGS, "The tensor itself: conjugation is never lazy here."},
-    {"resolve_neg", py_self_method, METH_NOARGS, "The tensor itself: negation is never lazy here."},
+    {"is_conj", py_is_lazy<kConjugated>, METH_NOARGS, "True when the numbers are the conjugates of those in memory."},
+    {"is_neg", py_is_lazy<kNegated>, METH_NOARGS, "True when the numbers are the negatives of those in memory."},
     {"is_shared", py_is_shared, METH_NOARGS, "True when the memory is shared between processes."},
     {"is_pinned", py_false_method, METH_NOARGS, "True for page-locked memory."},
     {"is_set_to", py_is_set_to, METH_O, "True when both have the same memory, shape and strides."},

@@ -9,6 +9,8 @@
 #include "rushlight/elementwise.h"
 
 #include <cmath>
+#include <memory>
+#include <vector>
 
 namespace rl {
 
@@ -129,7 +131,8 @@ Tensor* Call::result(int i, DType dtype, int ndim, const int64_t* shape, bool an
   RL_CHECK(target->device() == device(), Runtime, "%s: out= is on the wrong device; expected %s, got %s", op.title(),
            device_name(static_cast<uint8_t>(device())), device_name(target->desc.device));
   check_writable(target, op.title());
-  if ((any_dtype || target->dtype() == dtype) && !overlaps_input(op, args, target, op.flags & kElementwise)) {
+  if ((any_dtype || target->dtype() == dtype) && !target->lazy() &&
+      !overlaps_input(op, args, target, op.flags & kElementwise)) {
     retain(target);
     results[i] = Value::of(target);
     return target;
@@ -239,7 +242,7 @@ bool is_named(const std::string& message) {
     // As for any write to a view, the gradient goes to the base past the view's own place in the graph, and its hooks.
     Tensor* base = self->base && self->base->dtype() == self->dtype() ? self->base : nullptr;
     TensorRef source =
-        base && !self->is_wrapped() && needs_grad(base)
+        base && !self->is_wrapped() && self->lazy() == base->lazy() && needs_grad(base)
             ? call(as_strided, {Value::of(base), Value::of_ints(self->shape(), self->ndim()),
                                 Value::of_ints(self->strides(), self->ndim()), Value::of(self->offset())})
             : TensorRef::share(self);
@@ -262,30 +265,74 @@ bool is_named(const std::string& message) {
   results[0] = Value::of(self);
 }
 
-// What runs in place of the implementation, if anything: a rule for wrapped tensors, or a source of results for
+// Runs an operation that reads memory: lazy tensors among its arguments are resolved before, and one that it writes
+// into gets its new numbers afterwards. (Outputs asked for with Call::result take care of themselves.)
+[[gnu::noinline]] static void run_resolved(Call& c) {
+  const Value* given = c.args;
+  Value args[kMaxArgs];
+  std::vector<TensorRef> made;
+  std::vector<std::unique_ptr<Tensor*[]>> lists;
+  auto resolve = [&](Tensor* t) {
+    if (!t || !t->lazy()) return t;
+    made.push_back(resolved(t));
+    return made.back().get();
+  };
+  for (int i = 0; i < c.op.argument_count; i++) {
+    args[i] = given[i];
+    if (!(c.op.tensor_mask >> i & 1)) continue;
+    if (args[i].tag == Tag::Tensor) {
+      args[i].tensor = resolve(args[i].tensor);
+    } else if (args[i].tag == Tag::TensorList) {
+      lists.emplace_back(new Tensor*[args[i].size + 1]);
+      for (uint32_t k = 0; k < args[i].size; k++) lists.back()[k] = resolve(args[i].tensors[k]);
+      args[i].tensors = lists.back().get();
+    }
+  }
+  c.args = args;
+  c.op.run(c);
+  c.args = given;
+  if (!(c.op.flags & kInplaceOnly)) return;
+  auto write = [](Tensor* target, Tensor* source) {
+    if (target != source && !target->is_meta()) copy_into(target, source);
+  };
+  if (given[0].tag == Tag::TensorList) {
+    for (uint32_t k = 0; k < given[0].size; k++) write(given[0].tensors[k], args[0].tensors[k]);
+    return;
+  }
+  write(given[0].tensor, args[0].tensor);
+  if (c.results[0].is_tensor() && c.results[0].tensor == args[0].tensor) {
+    retain(given[0].tensor);
+    release(c.results[0].tensor);
+    c.results[0] = given[0];
+  }
+}
+
+// What runs in place of the implementation, if anything: a rule for wrapped tensors, the implementation on what lazy
+// tensors stand for, or a source of results for
 // operations that make new tensors (below the tape, above the kernels).
-[[gnu::noinline]] static OpFunction chosen_body(const Op& op, const Value* args, Tensor* const* out) {
+[[gnu::noinline]] static OpFunction chosen_body(const Op& op, const Value* args, Tensor* const* out, bool lazy) {
   if (op.flags & kComposite) return op.run;
   if (wants_transform(op, args)) return run_transformed;
   bool makes_tensors = !(op.flags & (kView | kInplaceOnly | kScalarResult)) && !out;
-  return thread_state.source && makes_tensors ? run_from_source : op.run;
+  if (thread_state.source && makes_tensors) return run_from_source;
+  return lazy && !(op.flags & kView) ? run_resolved : op.run;
 }
 
 void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out, bool inplace) {
   ProfiledOp event(op, args, results, inplace);
   if (RL_UNLIKELY(inplace && (op.flags & kComposite))) return run_composite_inplace(op, args, results);
-  uint32_t on_meta = 0;
+  uint32_t marks = 0;
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
     const Value& v = args[__builtin_ctz(m)];
     if (v.tag == Tag::Tensor)
-      on_meta |= v.tensor->desc.device;
+      marks |= v.tensor->marks();
     else if (v.tag == Tag::TensorList)
-      for (uint32_t i = 0; i < v.size; i++) on_meta |= v.tensors[i] ? v.tensors[i]->desc.device : 0;
+      for (uint32_t i = 0; i < v.size; i++) marks |= v.tensors[i] ? v.tensors[i]->marks() : 0;
   }
   OpFunction body = op.run;
-  if (RL_UNLIKELY((on_meta | (op.flags & kRandom)) || thread_state.source)) {
-    body = chosen_body(op, args, out);
-    if (on_meta == static_cast<uint32_t>(Device::Meta)) check_devices(op, args);
+  if (RL_UNLIKELY((marks | (op.flags & kRandom)) || thread_state.source)) {
+    body = chosen_body(op, args, out, marks >> 8);
+    if ((marks & 0xff) == static_cast<uint32_t>(Device::Meta)) check_devices(op, args);
   }
 
   uint32_t mask = 0;
@@ -471,30 +518,57 @@ void check_fits(const char* op, const Value& number, DType dtype) {
 }
 
 TensorRef contiguous(Tensor* t) {
-  if (t->contiguous) return TensorRef::share(t);
+  if (t->contiguous && !t->lazy()) return TensorRef::share(t);
   if (RL_UNLIKELY(t->is_wrapped())) return call(ops::contiguous, {Value::of(t)});
   TensorRef c = empty_like(t);
   if (!t->is_meta()) copy_into(c.get(), t);
   return c;
 }
 
+TensorRef resolved(Tensor* t) {
+  if (RL_LIKELY(!t->lazy())) return TensorRef::share(t);
+  TensorRef r = empty_preserve(t, t->dtype());
+  if (!t->is_meta()) copy_into(r.get(), t);
+  return r;
+}
+
 TensorRef cast(Tensor* t, DType dtype) {
-  if (t->dtype() == dtype) return TensorRef::share(t);
+  if (t->dtype() == dtype && !t->lazy()) return TensorRef::share(t);
   if (RL_UNLIKELY(t->is_wrapped())) return call(ops::to_dtype, {Value::of(t), Value::of(dtype)});
   TensorRef c = empty(dtype, t->ndim(), t->shape(), t->device());
   if (!t->is_meta()) copy_into(c.get(), t);
   return c;
 }
 
+// A copy between tensors of which one at least is lazy. Conjugation and negation are their own inverses, so what two
+// tensors have in common needs no work.
+[[gnu::noinline]] static void copy_lazily(Tensor* dst, const Tensor* src) {
+  static const int conjugate = rl_elementwise_find("_conj_physical"), negate = rl_elementwise_find("neg");
+  int bits = dst->lazy() ^ src->lazy();
+  if (!is_complex(dst->dtype()) || !is_complex(src->dtype())) bits &= kNegated;
+  const rl_tensor* in = &src->desc;
+  rl_tensor* out = &dst->desc;
+  if (bits & kConjugated) {
+    check(rl_elementwise(conjugate, src->dtype(), 1, &in, 1, &out));
+    in = out;
+  }
+  if (bits & kNegated) {
+    check(rl_elementwise(negate, static_cast<rl_dtype>(in->dtype), 1, &in, 1, &out));
+    in = out;
+  }
+  if (in != out) check(rl_copy(in, out));
+}
+
 void copy_into(Tensor* dst, const Tensor* src) {
   if (RL_UNLIKELY(dst->is_wrapped() || src->is_wrapped()))
     return call_inplace(ops::copy_, {Value::of(dst), Value::of(const_cast<Tensor*>(src))});
   GilRelease gil(dst->numel >= 32768);
+  if (RL_UNLIKELY(dst->lazy() | src->lazy())) return copy_lazily(dst, src);
   check(rl_copy(&src->desc, &dst->desc));
 }
 
 void fill_value(Tensor* t, const Value& number) {
-  if (RL_UNLIKELY(t->is_wrapped())) return call_inplace(ops::fill, {Value::of(t), number});
+  if (RL_UNLIKELY(t->is_wrapped() || t->lazy())) return call_inplace(ops::fill, {Value::of(t), number});
   if (t->is_meta()) return;
   ScalarTensor s(number);
   GilRelease gil(t->numel >= 65536);

@@ -328,6 +328,7 @@ struct ScalarTensor {
 };
 // A dense row-major version of t: t itself (new reference) or a copy.
 TensorRef contiguous(Tensor* t);
+TensorRef resolved(Tensor* t);                   // t itself, or a lazy one's numbers in memory of its own; no autograd
 TensorRef cast(Tensor* t, DType dtype);          // t itself when the dtype is right; no autograd
 void copy_into(Tensor* dst, const Tensor* src);  // broadcast and converting copy; no version bump, no autograd
 void fill_value(Tensor* t, const Value& number);

@@ -101,12 +101,29 @@ RL_OP(_adjoint) {
 }
 RL_OP(conj) {
   Tensor* t = call.tensor(0);
-  if (is_complex(t->dtype()))
-    call.set(0, rl::call(ops::_conj_physical, {Value::of(t)}));
-  else
-    call.set(0, TensorRef::share(t));
+  call.set(0, is_complex(t->dtype()) ? rl::call(ops::_conj, {Value::of(t)}) : TensorRef::share(t));
 }
-RL_OP(conj_physical) { op_conj(call); }
+RL_OP(conj_physical) {
+  Tensor* t = call.tensor(0);
+  call.set(0, is_complex(t->dtype()) ? rl::call(ops::_conj_physical, {Value::of(t)}) : TensorRef::share(t));
+}
+
+namespace {
+
+// What a wrapped tensor stands for becomes lazy, not the tensor.
+TensorRef flipped(Tensor* t, int bit) {
+  TensorRef view = make_view(t, t->ndim(), t->shape(), t->strides(), t->data());
+  if (!t->is_wrapped()) view->set_lazy(t->lazy() ^ bit);
+  return view;
+}
+
+}  // namespace
+
+RL_OP(_conj) { call.set(0, flipped(call.tensor(0), kConjugated)); }
+RL_OP(_neg_view) {
+  RL_CHECK(call.tensor(0)->dtype() != RL_BOOL, Runtime, "_neg_view: expected a dtype with negative numbers, got bool");
+  call.set(0, flipped(call.tensor(0), kNegated));
+}
 RL_OP(_scale) {
   if (call[1].tag != Tag::Complex && call[1].as_double() == 1)
     call.set(0, TensorRef::share(call.tensor(0)));

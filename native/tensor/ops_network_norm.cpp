@@ -19,9 +19,10 @@ void float_only(const char* op, const Tensor* t) {
   RL_CHECK(is_float(t->dtype()), NotImplemented, "\"%s\" not implemented for '%s'", op, dtype_title(t->dtype()));
 }
 
+// Whether an operation must be run as such: for the tape, or for tensors that kernels cannot read.
 bool any_needs_grad(std::initializer_list<Tensor*> tensors) {
   for (Tensor* t : tensors)
-    if (t && t->is_wrapped()) return true;
+    if (t && (t->is_wrapped() || t->lazy())) return true;
   if (!thread_state.grad_mode) return false;
   for (Tensor* t : tensors)
     if (t && needs_grad(t)) return true;

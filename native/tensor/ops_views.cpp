@@ -219,6 +219,8 @@ RL_OP(_reshape_alias) { op_view(call); }
 
 RL_OP(view_as_dtype) {
   Tensor* t = call.tensor(0);
+  RL_CHECK(!t->lazy(), Runtime,
+           "view(dtype): not supported for conjugated or negated views; use resolve_conj() or resolve_neg() first");
   DType to = call[1].dtype;
   int64_t from_size = itemsize(t->dtype()), to_size = itemsize(to);
   Dims shape = shape_of(t), strides = strides_of(t);
@@ -549,6 +551,8 @@ RL_OP(view_as_real) {
   Tensor* t = call.tensor(0);
   RL_CHECK(is_complex(t->dtype()), Runtime, "view_as_real is only supported for complex tensors, got %s",
            dtype_name(t->dtype()));
+  RL_CHECK(!(t->lazy() & kConjugated), Runtime,
+           "view_as_real doesn't work on unresolved conjugated tensors; use resolve_conj() first, which copies");
   Dims shape = shape_of(t), strides = strides_of(t);
   for (int i = 0; i < strides.n; i++) strides[i] *= 2;
   shape.push(2);

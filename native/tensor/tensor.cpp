@@ -455,6 +455,7 @@ Tensor* bare_tensor(Storage* storage, DType dtype, char* data) {
   t->desc.data = data;
   t->desc.dtype = static_cast<uint8_t>(dtype);
   t->desc.device = storage->device;
+  t->desc.reserved[0] = 0;
   t->requires_grad = false;
   t->inference = false;
   t->retains_grad = false;
@@ -555,6 +556,7 @@ TensorRef over_storage(Storage* storage, DType dtype, int ndim, const int64_t* s
 
 TensorRef view_dtype(Tensor* self, DType dtype, const Dims& shape, const Dims& strides, char* data) {
   TensorRef t = over_storage(self->storage, dtype, shape.n, shape.v, strides.v, data);
+  t->set_lazy(self->lazy());
   t->inference = self->inference;
   Tensor* base = self->base ? self->base : self;
   retain(base);
@@ -566,6 +568,7 @@ TensorRef view_dtype(Tensor* self, DType dtype, const Dims& shape, const Dims& s
 
 TensorRef make_view(Tensor* self, int ndim, const int64_t* shape, const int64_t* strides, char* data) {
   TensorRef t = over_storage(self->storage, self->dtype(), ndim, shape, strides, data);
+  t->set_lazy(self->lazy());
   t->inference = self->inference;
   Tensor* base = self->base ? self->base : self;
   retain(base);
@@ -577,6 +580,7 @@ TensorRef make_view(Tensor* self, int ndim, const int64_t* shape, const int64_t*
 
 TensorRef shallow_copy(const Tensor* self) {
   TensorRef t = over_storage(self->storage, self->dtype(), self->ndim(), self->shape(), self->strides(), self->data());
+  t->set_lazy(self->lazy());
   t->inference = self->inference;
   if (RL_UNLIKELY(self->is_wrapped())) copy_wrapped(t.get(), self);
   return t;
@@ -623,6 +627,7 @@ Tensor* tensor_of_type(PyTypeObject* type, const Tensor* from) {
   t->desc.data = from->desc.data;
   t->desc.dtype = from->desc.dtype;
   t->desc.device = from->desc.device;
+  t->set_lazy(from->lazy());
   t->numel = from->numel;
   t->contiguous = from->contiguous;
   t->inference = from->inference;

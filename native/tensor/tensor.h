@@ -62,6 +62,10 @@ using DType = rl_dtype;
 // Wrapped: no memory of its own, like Meta; what it stands for is in its Wrapped record (native/autograd/transform.h).
 enum class Device : uint8_t { CPU = 0, Meta = 1, Wrapped = 3 };
 
+// How a tensor differs from what is in its memory, for tensors that are conjugated or negated when they are read. The
+// bits lie in the descriptor's byte after the device, so that run_op sees both at once; kernels know nothing of them.
+enum Lazy : uint8_t { kConjugated = 1, kNegated = 2 };
+
 inline bool is_float(DType d) { return d >= RL_FLOAT16 && d <= RL_FLOAT64; }
 inline bool is_complex(DType d) { return d >= RL_COMPLEX64; }
 inline bool is_integral(DType d) { return d >= RL_UINT8 && d <= RL_INT64; }  // without bool
@@ -154,6 +158,10 @@ struct Tensor {
   Device device() const { return static_cast<Device>(desc.device); }
   bool is_meta() const { return desc.device & static_cast<uint8_t>(Device::Meta); }  // no data to touch
   bool is_wrapped() const { return desc.device == static_cast<uint8_t>(Device::Wrapped); }
+  uint8_t lazy() const { return desc.reserved[0]; }  // of Lazy
+  void set_lazy(int bits) { desc.reserved[0] = static_cast<uint8_t>(bits); }
+  // What an operation cannot overlook: the device, and above it the lazy bits.
+  uint32_t marks() const { return desc.device | static_cast<uint32_t>(desc.reserved[0]) << 8; }
   int64_t size(int d) const { return desc.shape[d]; }
   int64_t stride(int d) const { return desc.strides[d]; }
   const int64_t* shape() const { return desc.shape; }

@@ -1054,10 +1054,11 @@ def qr(self: Any, some: bool) -> Any:
 
 @composite(
     "adjoint(Tensor self) -> Tensor",
+    view="view",
     formula="out_ij = conj(self_ji)",
 )
 def adjoint(self: Any) -> Any:
-    """The conjugate transpose of the last two dimensions; a view for real tensors.
+    """The conjugate transpose of the last two dimensions, a view.
 
     RuntimeError for vectors.
 
@@ -1069,4 +1070,4 @@ def adjoint(self: Any) -> Any:
     """
     if self.dim() == 1:
         raise RuntimeError(f"adjoint: expected matrices or batches of matrices, got shape {list(self.shape)}")
-    return rl.conj(self) if self.dim() == 0 else rl._adjoint(self)
+    return rl.conj(self if self.dim() == 0 else self.transpose(-2, -1))

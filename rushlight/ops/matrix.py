@@ -27,13 +27,40 @@ native(
     "conj(Tensor self) -> Tensor",
     options={"composite": True},
     out=False,
-    doc="""The complex conjugate; the tensor itself when it is real.
+    view="view",
+    doc="""The complex conjugate: a view that is conjugated when it is read; the tensor itself when it is real.
 
     Shapes: self of any shape; the result has the same.
 
     >>> torch.tensor([1 + 2j, 3 - 1j]).conj()
     tensor([1.-2.j, 3.+1.j])""",
     formula="out = a - b i, of a + b i",
+)
+native(
+    "_conj(Tensor self) -> Tensor",
+    batch="plain",
+    view="view",
+    public="",
+    method=False,
+    derivative={"self": lambda grad: rl._conj_physical(grad)},
+    doc="The complex conjugate of a complex tensor, a view.",
+)
+native(
+    "_neg_view(Tensor self) -> Tensor",
+    batch="plain",
+    view="view",
+    public="_neg_view Tensor._neg_view",
+    method=False,
+    derivative={"self": lambda grad: -grad},
+    doc="""The negatives, a view that is negated when it is read.
+
+    RuntimeError for bool.
+
+    Shapes: self of any shape; the result has the same.
+
+    >>> torch.tensor([1.0, -2.0])._neg_view()
+    tensor([-1.,  2.])""",
+    formula="out = -self",
 )
 
 native(

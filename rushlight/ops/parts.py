@@ -16,7 +16,9 @@ def _real(self: Any) -> Any:
     >>> torch.real(torch.tensor([1 + 2j]))
     tensor([1.])
     """
-    return rl.view_as_real(self).select(-1, 0) if self.is_complex() else self
+    if not self.is_complex():
+        return self
+    return rl.view_as_real(rl.conj(self) if self.is_conj() else self).select(-1, 0)
 
 
 @composite("imag(Tensor self) -> Tensor", view="view", method=False)
@@ -32,6 +34,8 @@ def _imag(self: Any) -> Any:
     """
     if not self.is_complex():
         raise RuntimeError(f"imag: expected a tensor of complex dtype, got {self.dtype}")
+    if self.is_conj():
+        return rl._neg_view(rl.view_as_real(rl.conj(self)).select(-1, 1))
     return rl.view_as_real(self).select(-1, 1)
 
 
@@ -100,28 +104,28 @@ def _isreal(self: Any) -> Any:
 
 @composite("resolve_conj(Tensor self) -> Tensor", view="view")
 def _resolve_conj(self: Any) -> Any:
-    """The tensor itself: conjugates are always in memory here.
+    """A copy with the conjugates in memory, of a conjugated view; any other tensor itself.
 
     Shapes: self of any shape; the result has the same.
 
     >>> x = torch.tensor([1 + 2j]).conj()
-    >>> x.resolve_conj() is x, x.is_conj()
+    >>> x.is_conj(), x.resolve_conj().is_conj()
     (True, False)
     """
-    return self
+    return self.clone() if self.is_conj() else self
 
 
 @composite("resolve_neg(Tensor self) -> Tensor", view="view")
 def _resolve_neg(self: Any) -> Any:
-    """The tensor itself: negatives are always in memory here.
+    """A copy with the negatives in memory, of a negated view; any other tensor itself.
 
     Shapes: self of any shape; the result has the same.
 
-    >>> x = torch.tensor([1.0])
-    >>> x.resolve_neg() is x
-    True
+    >>> x = torch.tensor([1 + 2j]).conj().imag
+    >>> x.is_neg(), x.resolve_neg().is_neg()
+    (True, False)
     """
-    return self
+    return self.clone() if self.is_neg() else self
 
 
 @composite(

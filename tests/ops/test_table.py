@@ -189,6 +189,21 @@ def test_pointwise_results_do_not_depend_on_layout(name: str) -> None:
         assert torch.allclose(want, torch.from_numpy(expected), rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", POINTWISE + OTHERS)
+def test_lazy_inputs_count_as_their_numbers(name: str) -> None:
+    found = sample(name)
+    if found is None:
+        pytest.skip("needs tensors other than random numbers: compared by tests of its own")
+    negated = [torch._neg_view(-t) if t.is_floating_point() else t for t in found.tensors]
+    assert same(found(*negated), found(*found.tensors), 0)
+    numbers = [torch.complex(t, t.flip(-1)) if t.is_floating_point() else t for t in found.tensors]
+    try:
+        want = found(*numbers)
+    except (RuntimeError, TypeError):
+        return  # not for complex numbers
+    assert same(found(*(t.resolve_conj().conj() for t in (n.conj() for n in numbers))), want, 0)
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_derivatives_are_differences_to_second_order(name: str) -> None:
     found = sample(name)
