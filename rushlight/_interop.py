@@ -50,10 +50,10 @@ def to_numpy(tensor: Tensor, force: bool = False) -> Any:
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if tensor.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    for lazy, bit, name in ((tensor.is_conj(), "conjugate", "conj"), (tensor.is_neg(), "negative", "neg")):
+    for lazy, bit, part in ((tensor.is_conj(), "conjugate", "conj"), (tensor.is_neg(), "negative", "neg")):
         if lazy:
             raise RuntimeError(
-                f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{name}().numpy() instead."
+                f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{part}().numpy() instead."
             )
     if tensor.is_meta:
         raise TypeError("numpy(): a meta tensor has no data to show")
