@@ -46,6 +46,7 @@ void run_transformed(Call& call);
 // Asks thread_state.source for the results: selective checkpointing keeps some and brings them back.
 void run_from_source(Call& call);
 void copy_wrapped(Tensor* to, const Tensor* from);  // `to` stands for the same as `from`
+uint8_t lazy_bits(const Tensor* t);                 // of Lazy; a wrapped tensor's are those of what it stands for
 // The tensor itself, or the value that a wrapped tensor of forward mode stands for; vmap's have no single value: `what`
 // refuses.
 Tensor* plain_value(Tensor* t, const char* what);

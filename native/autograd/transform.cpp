@@ -87,6 +87,11 @@ bool complete(const Value& v) {
 
 }  // namespace
 
+uint8_t lazy_bits(const Tensor* t) {
+  while (const Wrapped* w = wrapped_of(t)) t = w->value.get();
+  return t->lazy();
+}
+
 bool wants_transform(const Op& op, const Value* args) {
   if ((op.flags & kRandom) && thread_state.vmap_depth) return true;
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {

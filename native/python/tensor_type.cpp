@@ -71,7 +71,7 @@ TensorRef part(Tensor* t, int which) {
     RL_CHECK(which == 0, Runtime, "imag: expected a tensor of complex dtype, got %s", dtype_name(t->dtype()));
     return TensorRef::share(t);
   }
-  const bool conjugated = t->lazy() & kConjugated;
+  const bool conjugated = lazy_bits(t) & kConjugated;
   TensorRef plain = conjugated ? call(ops::conj, {Value::of(t)}) : TensorRef::share(t);
   TensorRef pairs = call(ops::view_as_real, {Value::of(plain)});
   TensorRef part = call(ops::select, {Value::of(pairs), Value::of(-1), Value::of(which)});
@@ -245,7 +245,7 @@ PyObject* py_is_shared(PyObject* self, PyObject*) {
 }
 template <int Bit>
 PyObject* py_is_lazy(PyObject* self, PyObject*) {
-  return PyBool_FromLong(tensor_of(self)->lazy() & Bit);
+  return PyBool_FromLong(lazy_bits(tensor_of(self)) & Bit);
 }
 PyObject* py_false_method(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 PyObject* py_is_set_to(PyObject* self, PyObject* other) {
