@@ -261,6 +261,7 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
     std::swap(t->storage, fresh->storage);
     t->desc.data = fresh->desc.data;
     t->desc.device = static_cast<uint8_t>(Device::Wrapped);
+    t->set_lazy(0);  // the value keeps the bits
     set_geometry(t, shape.n, shape.v, strides.v);
     put_record(t, new Wrapped{level, true, false, value, direction});
     if (base) {

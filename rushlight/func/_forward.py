@@ -248,11 +248,19 @@ def _begin(call: Call, target: Any, tangent: Any) -> None:
         return
     offset = target.storage_offset() - base.storage_offset()
     size, stride = target.size(), target.stride()
+    conjugated, negated = target.is_conj() != base.is_conj(), target.is_neg() != base.is_neg()
+
+    def seen(t: Any) -> Any:
+        """The view of the base's value or tangent that the target is of the base."""
+        t = t.as_strided(size, stride, t.storage_offset() + offset)
+        t = t.conj() if conjugated else t
+        return t._neg_view() if negated else t
+
     if _tangent(call, base) is None:
         whole = rushlight.empty_strided(base.size(), base.stride(), dtype=base.dtype).zero_()
         _C._set_dual(base, call.level.number, _with_examples(whole, (tangent,)))
     _, value, whole, _ = unwrap(base)
-    part = whole.as_strided(size, stride, whole.storage_offset() + offset)
+    part = seen(whole)
     part.copy_(tangent)
     # What the target stands for is that view of what the base stands for: further writes are seen by both.
-    _C._set_dual(target, call.level.number, part, value.as_strided(size, stride, value.storage_offset() + offset))
+    _C._set_dual(target, call.level.number, part, seen(value))

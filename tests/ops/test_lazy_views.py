@@ -185,6 +185,19 @@ def test_transforms() -> None:
     assert tangent.equal(x * 1j)
 
 
+def test_forward_mode_writes_through_views() -> None:
+    def into(y: Any, x: Any) -> Any:
+        y.conj()[0].copy_(x[0])
+        return y * 1
+
+    x, direction = _made(), _made().T * 1j
+    value, tangent = rl.func.jvp(lambda x: into(rl.zeros(2, 2, dtype=rl.complex128), x), (x,), (direction,))
+    assert value.equal(rl.stack([x[0].conj_physical(), 0 * x[0]]))
+    assert tangent.equal(rl.stack([direction[0].conj_physical(), 0 * x[0]]))
+    value, tangent = rl.func.jvp(lambda x: into(x * 1, x), (x,), (direction,))
+    assert tangent.equal(rl.stack([direction[0].conj_physical(), direction[1]]))
+
+
 def test_files() -> None:
     torch = pytest.importorskip("torch")
     for writer in (rl, torch):
