@@ -248,6 +248,9 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
       set_grad_fn(value.get(), grad_fn_of(t), t->output_index);
     }
     Dims shape(t->ndim(), t->shape()), strides(t->ndim(), t->strides());
+    // A tape within this level goes on from where it was; one outside of it goes on from the value.
+    NodeRef history = NodeRef::share(base ? nullptr : t->grad_fn);
+    uint32_t output = t->output_index;
     autograd_clear(t);
     t->requires_grad = false;
     TensorRef fresh;
@@ -264,6 +267,7 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
     t->set_lazy(0);  // the value keeps the bits
     set_geometry(t, shape.n, shape.v, strides.v);
     put_record(t, new Wrapped{level, true, false, value, direction});
+    if (history) set_grad_fn(t, history.get(), output);
     if (base) {
       t->base = base.take();
       t->view_version = t->storage->version;

@@ -199,15 +199,13 @@ def _write(call: Call, arguments: tuple[Any, ...], values: tuple[Any, ...]) -> N
             arguments = (old if tangent is None else call.level.dual(old, tangent.clone()), *arguments[1:])
         result = differentiate(made, arguments)
         new = _tangent(call, result)
-    call.again(values)
-    if new is None:
-        if tangent is not None:
-            tangent.zero_()
-        return
-    if tangent is not None:
-        tangent.copy_(new)
-    else:
+    if new is not None and tangent is None:
+        # Before the write, which goes to what the tensor (and its base) stands for from now on.
         _begin(call, target, new)
+        values = (call.value(target), *values[1:])
+    call.again(values)
+    if tangent is not None:
+        tangent.zero_() if new is None else tangent.copy_(new)
 
 
 def _written(call: Call, arguments: tuple[Any, ...], values: tuple[Any, ...]) -> Any:

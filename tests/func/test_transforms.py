@@ -271,3 +271,20 @@ def test_all_ways_to_a_hessian_agree_with_differences(function: Any) -> None:
     third = torch.stack([(along(x + d) - along(x - d)) / 2e-5 for d in step])
     for way in (grad, jacrev, jacfwd):
         assert torch.allclose(way(along)(x), third, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("part", [slice(1, None), slice(None), 1])
+def test_a_write_of_a_dual_number_keeps_an_inner_tape(part: Any) -> None:
+    """The tensor written into depends on x only, what is written also on w: grad by x, then forward mode by w."""
+    x = torch.tensor([0.3, -0.7, 0.9], dtype=torch.float64)
+    w = torch.tensor([[0.2, -0.5, 0.8], [1.1, 0.3, -0.4], [-0.6, 0.7, 0.1]], dtype=torch.float64)
+
+    def function(x: Any, w: Any) -> Any:
+        y = x * 1
+        y[part].add_((w @ x)[part])
+        return y.sin().sum()
+
+    for inner in (grad(function), jacrev(grad(function)), hessian(function), jacrev(hessian(function))):
+        tangent = jvp(lambda w, f=inner: f(x, w), (w,), (0.3 * w,))[1]
+        differences = (inner(x, w * (1 + 3e-6)) - inner(x, w * (1 - 3e-6))) / 2e-5
+        assert torch.allclose(tangent, differences, rtol=1e-6, atol=1e-9)
