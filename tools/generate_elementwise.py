@@ -335,9 +335,36 @@ class LoopWriter:
                         "    }",
                     ]
                 lines += ["  }"]
+            lines += self.vectors()
             lines += self.loop("m::", "  ", whole)
             lines += ["  return 0;", "}"]
         return lines
+
+    def vectors(self) -> list[str]:
+        """A loop over vectors, for the types whose vectors the functions take."""
+        kernel = self.kernel
+        nodes = _expressions().topological(kernel.results)
+        functions = {node.name for node in nodes} - {"input", "mul"}
+        values = {*kernel.kinds, *kernel.result_kinds} == {"value"} and len(kernel.results) == 1
+        if not values or not functions or functions & PLAIN or "constant" in functions:
+            return []
+        statements, texts = _expressions().CppPrinter("m::").print(kernel.results, self.names)
+        if statements:
+            return []
+        operands = list(self.names.values())
+        parameters = ", ".join(f"Vector<T> {name}" for name in operands)
+        loads = ", ".join(f"load_lanes(in{name[1:]} + i, lanes, T(1))" for name in operands)
+        return [
+            "  if constexpr (m::Float<T>) {",
+            f"    if constexpr (requires({parameters}) {{ {texts[0]}; }}) {{",
+            f"      const auto function = []({parameters}) {{ return {texts[0]}; }};",
+            "      for_vectors<T>(n, [&](int64_t i, int lanes) {",
+            f"        store_lanes(out0 + i, lanes, function({loads}));",
+            "      });",
+            "      return 0;",
+            "    }",
+            "  }",
+        ]
 
 
 def write_group(group: str, kernels: list[tuple[Kernel, list[str]]]) -> tuple[str, list[tuple[str, str]]]:

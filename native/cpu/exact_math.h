@@ -142,12 +142,19 @@ RL_INLINE double nextafter(double a, double b) { return __builtin_nextafter(a, b
 namespace exact {
 using namespace m;
 
-RL_INLINE float sin(float x) { return static_cast<float>(__builtin_sin(x)); }
-RL_INLINE double sin(double x) { return __builtin_sin(x); }
-RL_INLINE float cos(float x) { return static_cast<float>(__builtin_cos(x)); }
-RL_INLINE double cos(double x) { return __builtin_cos(x); }
-RL_INLINE float tan(float x) { return static_cast<float>(__builtin_tan(x)); }
-RL_INLINE double tan(double x) { return __builtin_tan(x); }
+// Within the range of the vector code these are the vector code, so that no value depends on its neighbours.
+template <class T>
+RL_INLINE T sin(T x) {
+  return sin_in_range(x) ? m::sin(x) : static_cast<T>(__builtin_sin(static_cast<double>(x)));
+}
+template <class T>
+RL_INLINE T cos(T x) {
+  return cos_in_range(x) ? m::cos(x) : static_cast<T>(__builtin_cos(static_cast<double>(x)));
+}
+template <class T>
+RL_INLINE T tan(T x) {
+  return tan_in_range(x) ? m::tan(x) : static_cast<T>(__builtin_tan(static_cast<double>(x)));
+}
 template <class T>
 RL_INLINE T fmod(T a, T b) {
   return static_cast<T>(__builtin_fmod(static_cast<double>(a), static_cast<double>(b)));

@@ -1,9 +1,13 @@
 // Elementary functions of float as straight-line code, which the compiler turns into vector code.
 //
-// No function branches, calls the C library, or uses fused multiply-add, so every instruction set gives the same bits.
-// Functions of float compute in double (`wide` functions, exact to about 2^-33), so that the final rounding leaves 0.51
-// ulp. Infinities, NaN, signed zeros and subnormal numbers are as in C's Annex F. Polynomials were fitted at Chebyshev
-// nodes.
+// No function branches or calls the C library. Products and sums are fused where `fma` says so and nowhere else, so
+// every instruction set that fuses gives the same bits, in vectors, in what is left over at their end, and alone; the
+// one that does not (x86-64 before AVX2) differs in last places. Most functions of float compute in float, within 2
+// ulp; the `wide` ones compute in double, exact to about 2^-33. Infinities, NaN, signed zeros and subnormal numbers are
+// as in C's Annex F. Polynomials were fitted for the least greatest error.
+//
+// Functions of `Lanes` take a float (or double) or a vector of them. A loop over the former is left to the compiler;
+// the latter reach instructions for which there is no C (AVX-512's exponents), and give the same bits.
 //
 // Conditions are written so that NaN takes the "false" side into arithmetic that keeps it; a chain like
 // x != x ? x : x < a ? a : b makes GCC compute everything once per case.
@@ -11,7 +15,7 @@
 
 #include <cstdint>
 
-#include "core/dtype.h"
+#include "cpu/reduce_simd.h"
 
 namespace rl {
 namespace {
@@ -48,38 +52,155 @@ constexpr double kPi = 0x1.921fb54442d18p+1;
 // Adding this to a number of moderate size rounds it to a whole number, held in the low bits of the sum.
 constexpr double kRounder = 0x1.8p52;
 
-// 2^n for a whole n (given as n + kRounder), -1022 <= n <= 1023.
-RL_INLINE double power_of_two(double n_plus_rounder) { return from_bits((bits_of(n_plus_rounder) + 1023) << 52); }
+// ---- one number or a vector of them
 
-// A polynomial, highest coefficient first. Its even and odd halves are independent, which halves the waiting for
-// results. c[0] x^n + c[kStep] x^(n-1) + ...
-template <int kTerms, int kStep, class T>
-RL_INLINE T horner(T x, const T* c) {
-  if constexpr (kTerms == 1) {
-    return c[0];
+template <class V>
+inline constexpr bool is_vector_v = !std::is_arithmetic_v<V>;
+template <class V>
+concept FloatLanes = std::is_same_v<V, float> || std::is_same_v<V, Vector<float>>;
+template <class V>
+concept DoubleLanes = std::is_same_v<V, double> || std::is_same_v<V, Vector<double>>;
+template <class V>
+concept Lanes = FloatLanes<V> || DoubleLanes<V>;
+template <Lanes V>
+using Lane = std::conditional_t<FloatLanes<V>, float, double>;
+template <Lanes V, class T>
+using WithLanes = std::conditional_t<is_vector_v<V>, Vector<T>, T>;
+template <Lanes V>
+using Bits = WithLanes<V, std::conditional_t<FloatLanes<V>, uint32_t, uint64_t>>;
+
+template <Lanes V>
+  requires is_vector_v<V>
+RL_INLINE Bits<V> bits_of(V x) {
+  return (Bits<V>)x;
+}
+RL_INLINE Vector<float> from_bits(Vector<uint32_t> x) { return (Vector<float>)x; }
+RL_INLINE Vector<double> from_bits(Vector<uint64_t> x) { return (Vector<double>)x; }
+template <Lanes V>
+  requires is_vector_v<V>
+RL_INLINE V fabs(V x) {
+  return from_bits(bits_of(x) & (~Bits<V>{} >> 1));
+}
+template <Lanes V>
+  requires is_vector_v<V>
+RL_INLINE V copysign(V x, V y) {
+  const Bits<V> rest = ~Bits<V>{} >> 1;
+  return from_bits((bits_of(x) & rest) | (bits_of(y) & ~rest));
+}
+
+// x, or a vector of it.
+template <Lanes V>
+RL_INLINE V lanes_of(Lane<V> x) {
+  if constexpr (is_vector_v<V>) {
+    return splat(x);
   } else {
-    return horner<kTerms - 1, kStep>(x, c) * x + c[(kTerms - 1) * kStep];
+    return x;
   }
 }
-template <class T, class... Coefficients>
-RL_INLINE T polynomial(T x, Coefficients... coefficients) {
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+constexpr bool kFuses = true;
+RL_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+RL_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+constexpr bool kFuses = false;
+template <class V>
+RL_INLINE V fused(V a, V b, V c) {
+  return a * b + c;
+}
+#endif
+#if defined(__AVX512F__)
+RL_INLINE Vector<float> fused(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return (Vector<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+RL_INLINE Vector<double> fused(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return (Vector<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+#elif defined(__FMA__)
+RL_INLINE Vector<float> fused(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return (Vector<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+RL_INLINE Vector<double> fused(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return (Vector<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+#elif defined(__ARM_FEATURE_FMA)
+template <class T>
+  requires is_vector_v<T>
+RL_INLINE T fused(T a, T b, T c) {
+  T result;
+  for (unsigned i = 0; i < sizeof(T) / sizeof(a[0]); ++i) result[i] = fused(a[i], b[i], c[i]);
+  return result;
+}
+#endif
+// a b + c. The factor and the summand may be numbers beside a vector.
+template <Lanes V, class B, class C>
+RL_INLINE V fma(V a, B b, C c) {
+  const auto lanes = [](auto x) {
+    if constexpr (std::is_same_v<decltype(x), V>) {
+      return x;
+    } else {
+      return lanes_of<V>(static_cast<Lane<V>>(x));
+    }
+  };
+  return fused(a, lanes(b), lanes(c));
+}
+
+// Bounds that NaN passes. The instructions keep their second operand then, which GCC does not know of vectors.
+template <Lanes V>
+RL_INLINE V at_least(V x, Lane<V> low) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, Vector<float>>) {
+    return (V)_mm512_max_ps((__m512)splat(low), (__m512)x);
+  } else if constexpr (std::is_same_v<V, Vector<double>>) {
+    return (V)_mm512_max_pd((__m512d)splat(low), (__m512d)x);
+  } else
+#endif
+    return x < low ? lanes_of<V>(low) : x;
+}
+template <Lanes V>
+RL_INLINE V at_most(V x, Lane<V> high) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, Vector<float>>) {
+    return (V)_mm512_min_ps((__m512)splat(high), (__m512)x);
+  } else if constexpr (std::is_same_v<V, Vector<double>>) {
+    return (V)_mm512_min_pd((__m512d)splat(high), (__m512d)x);
+  } else
+#endif
+    return x > high ? lanes_of<V>(high) : x;
+}
+template <Lanes V>
+RL_INLINE V limit(V x, Lane<V> low, Lane<V> high) {
+  return at_most(at_least(x, low), high);
+}
+
+// A polynomial, highest coefficient first. The even and odd halves of a long one are independent, which halves the
+// waiting for results. c[0] x^n + c[kStep] x^(n-1) + ...
+template <int kTerms, int kStep, Lanes V>
+RL_INLINE V horner(V x, const Lane<V>* c) {
+  if constexpr (kTerms == 1) {
+    return lanes_of<V>(c[0]);
+  } else {
+    return fma(horner<kTerms - 1, kStep>(x, c), x, c[(kTerms - 1) * kStep]);
+  }
+}
+template <Lanes V, class... Coefficients>
+RL_INLINE V polynomial(V x, Coefficients... coefficients) {
   constexpr int n = sizeof...(Coefficients);
-  const T c[n] = {static_cast<T>(coefficients)...};
-  if constexpr (n < 6) {
+  const Lane<V> c[n] = {static_cast<Lane<V>>(coefficients)...};
+  if constexpr (n < 8) {
     return horner<n, 1>(x, c);
   } else {
     // The last coefficient is of x^0, so the terms with its parity are the even ones.
-    const T z = x * x;
-    const T with_last = horner<(n + 1) / 2, 2>(z, c + (n + 1) % 2);
-    const T others = horner<n / 2, 2>(z, c + n % 2);
-    return others * x + with_last;
+    const V z = x * x;
+    const V with_last = horner<(n + 1) / 2, 2>(z, c + (n + 1) % 2);
+    return fma(horner<n / 2, 2>(z, c + n % 2), x, with_last);
   }
 }
 
-// NaN passes.
-RL_INLINE double limit(double x, double low, double high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;
+// 2^n for a whole n (given as n + kRounder), -1022 <= n <= 1023.
+template <DoubleLanes V>
+RL_INLINE V power_of_two(V n_plus_rounder) {
+  return from_bits((bits_of(n_plus_rounder) + 1023) << 52);
 }
 
 // x with the sign bit flipped where the low bit of `flip` is set.
@@ -97,73 +218,106 @@ RL_INLINE double wide_exp2(double x) {
   return p * power_of_two(whole);
 }
 RL_INLINE double wide_exp(double x) { return wide_exp2(limit(x * kLog2E, -400.0, 400.0)); }
-// e^x - 1, with a relative error also near 0.
-RL_INLINE double wide_expm1(double x) {
-  const double t = limit(x * kLog2E, -400.0, 400.0);
-  const double whole = t + kRounder;
-  const double f = t - (whole - kRounder);
-  const double p =
-      f * polynomial(f, 1.3250806932033709e-06, 1.5303702753124403e-05, 0.00015403475182110488, 0.001333347846730514,
-                     0.009618129135239455, 0.055504109063306516, 0.24022650695888498, 0.6931471805568319);
-  const double scale = power_of_two(whole);
-  return p * scale + (scale - 1.0);
-}
-
-// These few are worth code in float, twice as fast: errors below 1 ulp.
 constexpr float kFloatRounder = 0x1.8p23f;
-RL_INLINE float power_of_two(float n_plus_rounder) { return from_bits((bits_of(n_plus_rounder) + 127) << 23); }
-RL_INLINE float limit(float x, float low, float high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;
+// One that leaves n + 127 in the low bits, the exponent of 2^n.
+constexpr float kPowerRounder = kFloatRounder + 127.0f;
+template <FloatLanes V>
+RL_INLINE V power_of_two(V n_plus_rounder) {
+  return from_bits(bits_of(n_plus_rounder) << 23);
 }
-// p * 2^n in two steps, so that neither factor leaves the exponent's range and subnormal results are rounded once.
-RL_INLINE float scale(float p, float n) {
-  const float half = 0.5f * n + kFloatRounder;
-  return p * power_of_two(half) * power_of_two((n - (half - kFloatRounder)) + kFloatRounder);
+// p 2^n, rounded once when it is subnormal.
+template <FloatLanes V>
+RL_INLINE V scale(V p, V n_plus_rounder) {
+#if defined(__AVX512F__)
+  if constexpr (is_vector_v<V>)
+    return (V)_mm512_scalef_ps((__m512)p, (__m512)(n_plus_rounder - kPowerRounder));
+  else
+#endif
+  {
+    // In two factors, neither of which leaves the exponent's range.
+    const WithLanes<V, int32_t> n = (WithLanes<V, int32_t>)bits_of(n_plus_rounder), half = n >> 1;
+    return p * from_bits((Bits<V>)(half + 64) << 23) * from_bits((Bits<V>)(n - half + 63) << 23);
+  }
 }
-// e^r for |r| <= ln 2 / 2
-RL_INLINE float exp_kernel(float r) {
-  const float q =
-      polynomial(r, 0.0013926250831497611f, 0.008363232883682618f, 0.04166655421298415f, 0.16666576666119928f, 0.5f);
-  return 1.0f + (r + r * r * q);
-}
-RL_INLINE float exp(float x) {
-  const float t = limit(x, -104.0f, 89.0f);
-  const float n = (t * 0x1.715476p+0f + kFloatRounder) - kFloatRounder;
+// x = n ln 2 + r, |r| <= ln 2 / 2
+template <FloatLanes V>
+struct ExpParts {
+  V n_plus_rounder, r;
+};
+template <FloatLanes V>
+RL_INLINE ExpParts<V> exp_reduce(V x) {
+  const V whole = fma(x, 0x1.715476p+0f, kPowerRounder), n = whole - kPowerRounder;
   // ln 2 in two parts, the first for exact products
-  return scale(exp_kernel((t - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f), n);
+  return {whole, fma(n, -0x1.7f7d1cp-20f, fma(n, -0x1.62e4p-1f, x))};
 }
-RL_INLINE float exp2(float x) {
-  const float t = limit(x, -151.0f, 129.0f);
-  const float n = (t + kFloatRounder) - kFloatRounder;
-  const float f = t - n;
-  const float q = polynomial(f, 0.0001545336197353356f, 0.0013391093247266345f, 0.009618082183394121f,
-                             0.05550356682386405f, 0.24022650761348438f, 0.693147188116349f);
-  return scale(1.0f + f * q, n);
+// e^r
+template <FloatLanes V>
+RL_INLINE V exp_kernel(V r) {
+  const V q = polynomial(r, 0x1.6a4f28p-10f, 0x1.12398p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f);
+  return 1.0f + fma(r * r, q, r);
 }
-RL_INLINE float sigmoid(float x) {
-  // One factor does: where the power of two leaves the range of normal numbers, the result is 1 or below 2^-126, for
-  // which it becomes 0.
-  const float t = limit(-x, -87.0f, 89.0f);
-  const float whole = t * 0x1.715476p+0f + kFloatRounder, n = whole - kFloatRounder;
-  return 1.0f / (1.0f + exp_kernel((t - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f) * power_of_two(whole));
+// e^r - 1
+template <FloatLanes V>
+RL_INLINE V expm1_kernel(V r) {
+  const V q = polynomial(r, 0x1.9e6ef4p-13f, 0x1.6d3a3ap-10f, 0x1.1112dap-7f, 0x1.5554f8p-5f, 0x1.555554p-3f, 0.5f);
+  return fma(r * r, q, r);
 }
-RL_INLINE float expm1(float x) {
-  const float result = static_cast<float>(wide_expm1(x));
-  return x == 0.0f ? x : result;  // -0
+template <FloatLanes V>
+RL_INLINE V exp(V x) {
+  const auto [n, r] = exp_reduce(limit(x, -104.0f, 89.0f));
+  return scale(exp_kernel(r), n);
 }
-RL_INLINE float tanh(float x) {
-  const double t = wide_expm1(2.0 * fabs(static_cast<double>(x)));
-  // Large t makes the quotient 1 - tiny; infinity does not occur within the limits of wide_expm1.
-  return copysign(static_cast<float>(t / (t + 2.0)), x);
+template <FloatLanes V>
+RL_INLINE V exp2(V x) {
+  const V t = limit(x, -151.0f, 129.0f);
+  const V n = t + kPowerRounder, f = t - (n - kPowerRounder);
+  const V q = polynomial(f, 0.0001545336197353356f, 0.0013391093247266345f, 0.009618082183394121f, 0.05550356682386405f,
+                         0.24022650761348438f, 0.693147188116349f);
+  return scale(fma(f, q, 1.0f), n);
+}
+template <FloatLanes V>
+RL_INLINE V sigmoid(V x) {
+  const auto [n, r] = exp_reduce(at_least(-fabs(x), -104.0f));
+  const V e = scale(exp_kernel(r), n);
+  const V top = x < 0.0f ? e : lanes_of<V>(1.0f);
+  // top / (1 + e), and what that leaves, so that the sum's rounding does not add to that of e.
+  const V inverse = 1.0f / (1.0f + e), quotient = top * inverse;
+  return fma(fma(-quotient, e, top - quotient), inverse, quotient);
+}
+template <FloatLanes V>
+RL_INLINE V expm1(V x) {
+  const auto [n, r] = exp_reduce(limit(x, -18.0f, 89.0f));
+  const V half = power_of_two(n - 1.0f);  // the power itself may be infinite
+  const V result = 2.0f * fma(half, expm1_kernel(r), half - 0.5f);
+  return fabs(x) < 0x1p-25f ? x : result;  // subnormal numbers and -0
+}
+template <FloatLanes V>
+RL_INLINE V tanh(V x) {
+  const V a = fabs(x);
+  const V z = x * x;
+  const V near =
+      fma(a * z, polynomial(z, -0x1.754f72p-8f, 0x1.520420p-6f, -0x1.b836c8p-5f, 0x1.1106fap-3f, -0x1.555532p-2f), a);
+  // 1 - 2 / (e^2a + 1), a = n ln 2 / 2 + r
+  const V t = at_most(a, 10.0f), whole = fma(t, 0x1.715476p+1f, kPowerRounder), n = whole - kPowerRounder;
+  const V r = fma(n, -0x1.7f7d1cp-21f, fma(n, -0x1.62e4p-2f, t));
+  const V e = polynomial(r, 0x1.6a4f28p-4f, 0x1.12398p-2f, 0x1.5558aep-1f, 0x1.555492p+0f, 0x1.fffffcp+0f, 2.0f, 1.0f);
+  const V far = 1.0f - 2.0f / fma(power_of_two(whole), e, 1.0f);
+  return from_bits(bits_of(a < 0.625f ? near : far) | (bits_of(x) & ~(~Bits<V>{} >> 1)));
 }
 RL_INLINE float sinh(float x) {
-  const double t = wide_expm1(fabs(static_cast<double>(x)));
-  return copysign(static_cast<float>(0.5 * (t + t / (t + 1.0))), x);
+  const float a = fabs(x);
+  const auto [n, r] = exp_reduce(at_most(a, 89.5f));
+  const float quarter = power_of_two(n - 2.0f);
+  const float half = 2.0f * fma(quarter, expm1_kernel(r), quarter - 0.25f);  // of e^a - 1
+  const float finite = at_most(half, 0x1p100f), result = half + finite / (2.0f * finite + 1.0f);
+  const float near =
+      fma(a * (a * a), polynomial(a * a, 0x1.75c14ap-19f, 0x1.a02104p-13f, 0x1.1110e2p-7f, 0x1.555556p-3f), a);
+  return copysign(a < 1.0f ? near : result, x);
 }
 RL_INLINE float cosh(float x) {
-  const double t = wide_exp(fabs(static_cast<double>(x)));
-  return static_cast<float>(0.5 * (t + 1.0 / t));
+  const auto [n, r] = exp_reduce(at_most(fabs(x), 91.0f));
+  const float half = scale(exp_kernel(r), n - 1.0f);
+  return half + 0.25f / half;
 }
 
 // ---- logarithms
@@ -187,9 +341,65 @@ RL_INLINE double wide_log2(double x) {
   const double at_most_zero = x == 0.0 ? -kInf : kNan;
   return x <= 0.0 ? at_most_zero : result;
 }
-RL_INLINE float log(float x) { return static_cast<float>(wide_log2(x) * kLn2); }
-RL_INLINE float log2(float x) { return static_cast<float>(wide_log2(x)); }
-RL_INLINE float log10(float x) { return static_cast<float>(wide_log2(x) * 0x1.34413509f79ffp-2); }
+
+// x = 2^n (1 + f) with 1 + f within [2/3, 4/3). n is infinite, and f finite, for 0 and infinity; f is NaN where the
+// logarithm is.
+template <Lanes V>
+struct LogParts {
+  V n, f;
+};
+template <FloatLanes V>
+RL_INLINE LogParts<V> log_reduce(V x) {
+#if defined(__AVX512F__)
+  if constexpr (is_vector_v<V>) {
+    const __m512 m = _mm512_getmant_ps((__m512)x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan),
+                 n = _mm512_getexp_ps((__m512)x);
+    const __mmask16 above = _mm512_cmp_ps_mask(m, _mm512_set1_ps(0x1.555556p+0f), _CMP_GE_OQ);
+    return {(V)_mm512_mask_add_ps(n, above, n, _mm512_set1_ps(1.0f)),
+            (V)_mm512_mask_mul_ps(m, above, m, _mm512_set1_ps(0.5f)) - 1.0f};
+  }
+#endif
+  const auto subnormal = x < 0x1p-126f;
+  const Bits<V> bits = bits_of(subnormal ? x * 0x1p23f : x);
+  const Bits<V> exponent = (bits - 0x3f2aaaabu) & 0xff800000u;
+  const V whole = from_bits(((exponent >> 23) ^ 0x100u) + 0x4b400000u) -
+                  (subnormal ? lanes_of<V>(0x1.8p23f + 279.0f) : lanes_of<V>(0x1.8p23f + 256.0f));
+  const V infinity = lanes_of<V>(static_cast<float>(kInf)), not_a_number = lanes_of<V>(static_cast<float>(kNan));
+  const V n = x < infinity ? whole : infinity;
+  const V f = from_bits(bits - exponent) - 1.0f;
+  const V of_zero = x == 0.0f ? lanes_of<V>(0.0f) : not_a_number;
+  return {x <= 0.0f ? -infinity : n, x > 0.0f ? (x < infinity ? f : lanes_of<V>(0.0f)) : of_zero};
+}
+// (log(1 + f) - f) / f^2
+template <FloatLanes V>
+RL_INLINE V log_kernel(V f) {
+  return polynomial(f, -0x1.07a942p-3f, 0x1.1e72ap-3f, -0x1.f33cccp-4f, 0x1.1ed452p-3f, -0x1.559c2cp-3f, 0x1.99d05cp-3f,
+                    -0x1.fffefap-3f, 0x1.555506p-2f, -0.5f);
+}
+template <FloatLanes V>
+RL_INLINE V log(V x) {
+  const auto [n, f] = log_reduce(x);
+  return fma(n, 0x1.62e430p-1f, fma(f * f, log_kernel(f), f));
+}
+template <FloatLanes V>
+  requires(kFuses || !is_vector_v<V>)
+RL_INLINE V log2(V x) {
+  if constexpr (!kFuses) {
+    return static_cast<float>(wide_log2(x));
+  } else {
+    const auto [n, f] = log_reduce(x);
+    // (log2(1 + f) - f / ln 2) / f^2
+    const V q = polynomial(f, -0x1.7bcc5p-3f, 0x1.9cddeep-3f, -0x1.685266p-3f, 0x1.9de5bap-3f, -0x1.ecd0b8p-3f,
+                           0x1.279d7p-2f, -0x1.7153ep-2f, 0x1.ec703p-2f, -0x1.715476p-1f);
+    return fma(f, 0x1.715476p+0f, n) + fma(f * f, q, f * 0x1.4ae0cp-26f);
+  }
+}
+template <FloatLanes V>
+RL_INLINE V log10(V x) {
+  const auto [n, f] = log_reduce(x);
+  const V low = fma(f * f * log_kernel(f), 0x1.bcb7b2p-2f, fma(n, 0x1.3509f8p-18f, f * -0x1.5b235ep-27f));
+  return fma(f, 0x1.bcb7b2p-2f, n * 0x1.344p-2f) + low;
+}
 // log(1 + x) for |x| up to 2^128, exact to 2^-33 relatively.
 RL_INLINE double wide_log1p(double x) {
   const double u = 1.0 + x;
@@ -198,8 +408,14 @@ RL_INLINE double wide_log1p(double x) {
   return (u > 0.0) & (u < kInf) ? result : wide_log2(u);
 }
 RL_INLINE float log1p(float x) {
-  const float result = static_cast<float>(wide_log1p(x));
-  return x == 0.0f ? x : result;  // -0
+  const float u = 1.0f + x, back = u - 1.0f;
+  const float lost = (1.0f - (u - back)) + (x - back);
+  const auto [n, f] = log_reduce(u);
+  // What was lost in units of 2^n; nothing where n is large or infinite.
+  const float moderate = limit(n, -30.0f, 60.0f), unit = power_of_two(kPowerRounder - moderate);
+  const float g = fabs(n) < 60.0f ? fma(lost, unit, f) : f;
+  const float result = fma(n, 0x1.62e430p-1f, fma(g * g, log_kernel(g), g));
+  return fabs(x) < 0x1p-25f ? x : result;  // subnormal numbers and -0
 }
 
 // ---- powers
@@ -251,17 +467,58 @@ RL_INLINE double wide_sin_of(Reduced a) {
   const double z = a.r * a.r, s = wide_sin_kernel(a.r, z), c = wide_cos_kernel(z);
   return flip_sign(a.quadrant & 1 ? c : s, a.quadrant >> 1);
 }
-RL_INLINE float sin(float x) { return static_cast<float>(wide_sin_of(wide_reduce(x))); }
+
+// The same in float, where products are fused: pi / 2 in three parts.
+struct FloatReduced {
+  float r;
+  uint32_t quadrant;
+};
+RL_INLINE FloatReduced float_reduce(float x) {
+  const float n = fma(x, 0x1.45f306p-1f, kFloatRounder), k = n - kFloatRounder;
+  return {fma(k, 0x1.ee59dap-50f, fma(k, 0x1.777a5cp-25f, fma(k, -0x1.921fb6p+0f, x))), bits_of(n)};
+}
+RL_INLINE float flip_sign(float x, uint32_t flip) { return from_bits(bits_of(x) ^ (flip << 31)); }
+RL_INLINE float sin_of(FloatReduced a) {
+  const float r = a.r, z = r * r;
+  const float s = fma(r * z, polynomial(z, 0x1.7a86b2p-19f, -0x1.a053f2p-13f, 0x1.11117p-7f, -0x1.555556p-3f), r);
+  const float c = fma(z, fma(z, polynomial(z, 0x1.99911ap-16f, -0x1.6c0af4p-10f, 0x1.555548p-5f), -0.5f), 1.0f);
+  return flip_sign(a.quadrant & 1 ? c : s, a.quadrant >> 1);
+}
+RL_INLINE float sin(float x) {
+  if constexpr (kFuses) {
+    return x == 0.0f ? x : sin_of(float_reduce(x));  // -0
+  } else {
+    return static_cast<float>(wide_sin_of(wide_reduce(x)));
+  }
+}
 RL_INLINE float cos(float x) {
-  Reduced a = wide_reduce(x);
-  a.quadrant += 1;
-  return static_cast<float>(wide_sin_of(a));
+  if constexpr (kFuses) {
+    FloatReduced a = float_reduce(x);
+    a.quadrant += 1;
+    return sin_of(a);
+  } else {
+    Reduced a = wide_reduce(x);
+    a.quadrant += 1;
+    return static_cast<float>(wide_sin_of(a));
+  }
 }
 RL_INLINE float tan(float x) {
-  const Reduced a = wide_reduce(x);
-  const double z = a.r * a.r, s = wide_sin_kernel(a.r, z), c = wide_cos_kernel(z);
-  const bool odd = a.quadrant & 1;
-  return static_cast<float>((odd ? c : s) / flip_sign(odd ? s : c, odd));
+  if constexpr (kFuses) {
+    // x = quadrant pi / 2 + r + rest
+    const float n = fma(x, 0x1.45f306p-1f, kFloatRounder), k = n - kFloatRounder;
+    const float first = fma(k, -0x1.921fb6p+0f, x), second = k * 0x1.777a5cp-25f, r = first + second, z = r * r;
+    const float rest = ((first - r) + second) + fma(k, 0x1.ee59dap-50f, fma(k, 0x1.777a5cp-25f, -second));
+    const float q = polynomial(z, 0x1.2cf84p-8f, -0x1.676f16p-12f, 0x1.6e0d94p-7f, 0x1.5a9d6p-6f, 0x1.bb0dbcp-5f,
+                               0x1.110c8p-3f, 0x1.555564p-2f);
+    const float t = r + fma(r * z, q, fma(rest, z, rest));
+    const float result = bits_of(n) & 1 ? -1.0f / t : t;
+    return x == 0.0f ? x : result;
+  } else {
+    const Reduced a = wide_reduce(x);
+    const double z = a.r * a.r, s = wide_sin_kernel(a.r, z), c = wide_cos_kernel(z);
+    const bool odd = a.quadrant & 1;
+    return static_cast<float>((odd ? c : s) / flip_sign(odd ? s : c, odd));
+  }
 }
 RL_INLINE bool sin_in_range(float x) { return fabs(x) < static_cast<float>(kTrigLimit); }
 RL_INLINE bool cos_in_range(float x) { return sin_in_range(x); }
@@ -269,50 +526,55 @@ RL_INLINE bool tan_in_range(float x) { return sin_in_range(x); }
 
 // ---- inverse trigonometric functions
 
+constexpr float kFloatHalfPi = 0x1.921fb6p+0f, kFloatHalfPiRest = -0x1.777a5cp-25f;
+
 // atan for 0 <= x <= 1
-RL_INLINE double wide_atan_kernel(double x) {
-  return x * polynomial(x * x, -0.0006633954571104787, 0.00473248419342192, -0.015828322749149415, 0.033826218952786875,
-                        -0.05395668057137172, 0.07228278345377252, -0.08974171958363882, 0.11091922963683302,
-                        -0.14283813255743194, 0.19999901102171555, -0.3333333129088999, 0.9999999999293037);
+RL_INLINE float atan_kernel(float x) {
+  const float z = x * x;
+  const float q = polynomial(z, -0x1.d4984ap-10f, 0x1.64c1cep-7f, -0x1.fdfc1cp-6f, 0x1.da5ed4p-5f, -0x1.58155ep-4f,
+                             0x1.c08f64p-4f, -0x1.2420b6p-3f, 0x1.9991e6p-3f, -0x1.55553ep-2f);
+  return fma(x * z, q, x);
 }
 RL_INLINE float atan(float x) {
-  const double a = fabs(static_cast<double>(x));
-  const bool large = a > 1.0;
-  const double p = wide_atan_kernel(large ? 1.0 / a : a);
-  return copysign(static_cast<float>(large ? 0.5 * kPi - p : p), x);
+  const float a = fabs(x);
+  const bool large = a > 1.0f;
+  const float p = atan_kernel(large ? 1.0f / a : a);
+  return copysign(large ? kFloatHalfPi - (p - kFloatHalfPiRest) : p, x);
 }
 RL_INLINE float atan2(float y, float x) {
-  const double a = fabs(static_cast<double>(x)), b = fabs(static_cast<double>(y));
+  const float a = fabs(x), b = fabs(y);
   const bool steep = b > a;
-  const double low = steep ? a : b, high = steep ? b : a;
-  double ratio = low / high;
-  ratio = high == 0.0 ? 0.0 : ratio;
-  ratio = low == kInf ? 1.0 : ratio;
-  const double p = wide_atan_kernel(ratio);
-  const double first = steep ? 0.5 * kPi - p : p;
-  const float result = copysign(static_cast<float>(sign_of_bits(x) ? kPi - first : first), y);
+  const float low = steep ? a : b, high = steep ? b : a;
+  // 2^127 / 2^-126 would be subnormal only where the angle is.
+  float ratio = low / high;
+  ratio = high == 0.0f ? 0.0f : ratio;
+  ratio = low == static_cast<float>(kInf) ? 1.0f : ratio;
+  const float p = atan_kernel(ratio);
+  const float first = steep ? kFloatHalfPi - (p - kFloatHalfPiRest) : p;
+  const float result = copysign(sign_of_bits(x) ? 2.0f * kFloatHalfPi - (first - 2.0f * kFloatHalfPiRest) : first, y);
   return (x != x) | (y != y) ? x + y : result;
 }
-// asin(s) for 0 <= s <= 1/2, z = s * s
-RL_INLINE double wide_asin_kernel(double s, double z) {
-  return s * polynomial(z, 0.03476246242227901, 0.00738965262637267, 0.024654446783243526, 0.03010195032607909,
-                        0.04466118325586939, 0.07499941745425001, 0.16666667366429844, 0.9999999999863043);
+// asin(s) - s for 0 <= s <= 1/2, z = s * s
+RL_INLINE float asin_rest(float s, float z) {
+  const float q =
+      polynomial(z, 0x1.34cd16p-5f, 0x1.d51562p-7f, 0x1.04d358p-5f, 0x1.6ca75p-5f, 0x1.3338acp-4f, 0x1.55554cp-3f);
+  return s * z * q;
 }
 RL_INLINE float asin(float x) {
-  const double a = fabs(static_cast<double>(x));
-  const bool large = a > 0.5;
-  const double z = large ? 0.5 - 0.5 * a : a * a;
-  const double p = wide_asin_kernel(large ? sqrt(z) : a, z);
-  return copysign(static_cast<float>(large ? 0.5 * kPi - 2.0 * p : p), x);
+  const float a = fabs(x);
+  const bool large = a > 0.5f;
+  const float z = large ? 0.5f - 0.5f * a : a * a;
+  const float s = large ? sqrt(z) : a, rest = asin_rest(s, z);
+  return copysign(large ? fma(s, -2.0f, kFloatHalfPi) - fma(rest, 2.0f, -kFloatHalfPiRest) : s + rest, x);
 }
 RL_INLINE float acos(float x) {
-  const double a = fabs(static_cast<double>(x));
-  const bool large = a > 0.5;
-  const double z = large ? 0.5 - 0.5 * a : a * a;
-  const double p = wide_asin_kernel(large ? sqrt(z) : a, z);
-  const double of_small = 0.5 * kPi - copysign(p, static_cast<double>(x));
-  const double of_large = x < 0.0f ? kPi - 2.0 * p : 2.0 * p;
-  return static_cast<float>(large ? of_large : of_small);
+  const float a = fabs(x);
+  const bool large = a > 0.5f;
+  const float z = large ? 0.5f - 0.5f * a : a * a;
+  const float s = large ? sqrt(z) : a, p = s + asin_rest(s, z);
+  const float of_small = kFloatHalfPi - (copysign(p, x) - kFloatHalfPiRest);
+  const float of_large = x < 0.0f ? 2.0f * kFloatHalfPi - (2.0f * p - 2.0f * kFloatHalfPiRest) : 2.0f * p;
+  return large ? of_large : of_small;
 }
 
 // ---- inverse hyperbolic functions
@@ -330,21 +592,24 @@ RL_INLINE float acosh(float x) {
 }
 RL_INLINE float atanh(float x) {
   const double a = fabs(static_cast<double>(x));
-  return copysign(static_cast<float>(0.5 * wide_log1p(2.0 * a / (1.0 - a))), x);
+  const double near = fma(a * a, a * (1.0 / 3.0), a), far = 0.5 * kLn2 * wide_log2((1.0 + a) / (1.0 - a));
+  return copysign(static_cast<float>(a < 0x1p-8 ? near : far), x);
 }
 
 // ---- error functions
 
 RL_INLINE float erf(float x) {
+  const float a = fabs(x), z = a * a;
+  const float near = fma(polynomial(z, 0x1.4fa938p-14f, -0x1.a61812p-11f, 0x1.544b08p-8f, -0x1.b80124p-6f,
+                                    0x1.ce2d64p-4f, -0x1.812740p-2f, 0x1.06eba8p-3f),
+                         a, a);
   // 1 - erf(a) = exp(-a q(a)); at 4 erf is 1 in float.
-  const double magnitude = fabs(static_cast<double>(x));
-  const double a = magnitude > 4.0 ? 4.0 : magnitude;
-  const double q =
-      polynomial(a, -1.1923429513101198e-09, 3.295584450570757e-08, -3.939218116838479e-07, 2.571126447362633e-06,
-                 -8.77418349944581e-06, 2.3534533424433116e-06, 0.0001330990747458661, -0.0007121787671415627,
-                 0.0017889654838691954, -0.00025474256461825945, -0.019115010916874037, 0.10277052420397793,
-                 0.6366198998802358, 1.1283791657900535);
-  return copysign(static_cast<float>(-wide_expm1(-a * q)), x);
+  const float b = at_most(a, 4.0f);
+  const float q = polynomial(b, 0x1.78e02cp-17f, -0x1.527e46p-12f, 0x1.dd6e36p-9f, -0x1.8551d2p-6f, 0x1.b3259cp-4f,
+                             0x1.45328ap-1f, 0x1.20ef1cp+0f);
+  const auto [n, r] = exp_reduce(-b * q);
+  const float far = fma(power_of_two(n), -exp_kernel(r), 1.0f);
+  return copysign(a < 0.92f ? near : far, x);
 }
 // The normal distribution function, exact to 2^-23 absolutely. erf(a) / a is a quotient of polynomials of a^2; at 3.92
 // erf is 1 in float.
@@ -361,12 +626,12 @@ RL_INLINE float erfc(float x) {
   // (1 + 2a) exp(a^2) erfc(a) is smooth in (a - 4) / (a + 4).
   const double magnitude = fabs(static_cast<double>(x));
   const double a = magnitude > 11.0 ? 11.0 : magnitude;
-  const double u = (a - 4.0) / (a + 4.0);
+  const double b = 1.0 + 2.0 * a, inverse = 1.0 / ((a + 4.0) * b), u = (a - 4.0) * (b * inverse);
   const double p = polynomial(u, 4.7034321303271164e-05, 0.00025267875875701284, -0.00016046639566089666,
                               -0.0007910891543092096, 0.005001112811121542, -0.01619811648692306, 0.03717385535509108,
                               -0.0663292826763076, 0.09373228842962668, -0.10103918304561683, 0.06809707425869506,
                               0.015379655719079567, -0.13962111707173736, 1.23299511860917);
-  const double c = wide_exp(-a * a) * p / (1.0 + 2.0 * a);
+  const double c = wide_exp(-a * a) * (p * ((a + 4.0) * inverse));
   return static_cast<float>(x < 0.0f ? 2.0 - c : c);
 }
 RL_INLINE float erfinv(float x) {

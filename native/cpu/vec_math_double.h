@@ -1,4 +1,5 @@
-// Elementary functions of double as straight-line code: see vec_math.h. Errors stay within 2 ulp (erfc: 4).
+// Elementary functions of double as straight-line code: see vec_math.h. Errors stay within 2 ulp (cosh, sinh and erfc:
+// 4).
 #pragma once
 
 #include "cpu/vec_math.h"
@@ -12,130 +13,164 @@ constexpr double kLn2High = 0x1.62e42fefp-1, kLn2Low = 0x1.473de6af278edp-34;
 constexpr double kHalfPi1 = 0x1.921fb544p+0, kHalfPi2 = 0x1.0b4611a6p-34, kHalfPi3 = 0x1.3198a2ep-69;
 constexpr double kHalfPi4 = 0x1.b839a252049c1p-104;
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiRest = 0x1.1a62633145c07p-54;
+constexpr double kHalfPiTail = -0x1.f1976b7ed8fbcp-110;
 
 // ---- exponentials
 
 // (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2
-RL_INLINE double exp_kernel(double r) {
-  return polynomial(r, 2.0914686968086876e-09, 2.5105217004720745e-08, 2.75572736431103e-07, 2.7557255400206422e-06,
-                    2.4801587325547743e-05, 0.00019841269874820627, 0.0013888888888883748, 0.008333333333326136,
-                    0.04166666666666667, 0.1666666666666667, 0.5);
+template <DoubleLanes V>
+RL_INLINE V exp_kernel(V r) {
+  return polynomial(r, 2.5100375832561234e-08, 2.7620075879983367e-07, 2.7557268480310024e-06, 2.4801521322368692e-05,
+                    0.00019841269863040545, 0.0013888888917196719, 0.008333333333330065, 0.041666666666624164,
+                    0.16666666666666669, 0.5000000000000001);
 }
-// p * 2^n in two steps, so that neither factor leaves the exponent's range and subnormal results are rounded once.
-RL_INLINE double scale(double p, double n) {
-  const double half = 0.5 * n + kRounder;
-  return p * power_of_two(half) * power_of_two((n - (half - kRounder)) + kRounder);
+// p 2^n, rounded once when it is subnormal.
+template <DoubleLanes V>
+RL_INLINE V scale(V p, V n) {
+#if defined(__AVX512F__)
+  if constexpr (is_vector_v<V>)
+    return (V)_mm512_scalef_pd((__m512d)p, (__m512d)n);
+  else
+#endif
+  {
+    // In two factors, neither of which leaves the exponent's range.
+    const V half = fma(n, 0.5, kRounder);
+    return p * power_of_two(half) * power_of_two((n - (half - kRounder)) + kRounder);
+  }
 }
-RL_INLINE double exp(double x) {
-  const double t = limit(x, -746.0, 710.0);
-  const double n = (t * kLog2E + kRounder) - kRounder;
-  const double r = (t - n * kLn2High) - n * kLn2Low;
-  return scale(1.0 + (r + r * r * exp_kernel(r)), n);
+// e^(x + rest), rest small
+template <DoubleLanes V>
+RL_INLINE V exp_of_sum(V x, V rest) {
+  const V t = limit(x, -746.0, 710.0);
+  const V n = fma(t, kLog2E, kRounder) - kRounder;
+  const V r = fma(n, -kLn2High, t) - fma(n, kLn2Low, -rest);
+  return scale(1.0 + fma(r * r, exp_kernel(r), r), n);
 }
-RL_INLINE double exp2(double x) {
-  const double t = limit(x, -1080.0, 1025.0);
-  const double n = (t + kRounder) - kRounder;
-  const double f = t - n;
-  const double q =
-      polynomial(f, 2.5725082444272935e-11, 4.454960975460706e-10, 7.0548999554389264e-09, 1.0178062443959398e-07,
-                 1.3215486802905462e-06, 1.5252733829839213e-05, 0.0001540353039337591, 0.0013333558146416933,
-                 0.009618129107628479, 0.0555041086648216, 0.24022650695910072);
-  return scale(1.0 + (f * kLn2 + f * f * q), n);
+template <DoubleLanes V>
+RL_INLINE V exp(V x) {
+  const V t = limit(x, -746.0, 710.0);
+  const V n = fma(t, kLog2E, kRounder) - kRounder;
+  const V r = fma(n, -kLn2Low, fma(n, -kLn2High, t));
+  return scale(1.0 + fma(r * r, exp_kernel(r), r), n);
+}
+template <DoubleLanes V>
+RL_INLINE V exp2(V x) {
+  const V t = limit(x, -1080.0, 1025.0);
+  const V n = (t + kRounder) - kRounder;
+  const V f = t - n;
+  const V q = polynomial(f, 2.5725082444272935e-11, 4.454960975460706e-10, 7.0548999554389264e-09,
+                         1.0178062443959398e-07, 1.3215486802905462e-06, 1.5252733829839213e-05, 0.0001540353039337591,
+                         0.0013333558146416933, 0.009618129107628479, 0.0555041086648216, 0.24022650695910072);
+  return scale(1.0 + fma(f * f, q, f * kLn2), n);
 }
 RL_INLINE double expm1(double x) {
   const double t = limit(x, -60.0, 710.0);
-  const double n = (t * kLog2E + kRounder) - kRounder;
-  const double high = t - n * kLn2High, low = n * kLn2Low;
+  const double n = fma(t, kLog2E, kRounder) - kRounder;
+  const double high = fma(n, -kLn2High, t), low = n * kLn2Low;
   const double r = high - low, lost = (high - r) - low;
-  const double p = r + (r * r * exp_kernel(r) + lost);
+  const double p = r + fma(r * r, exp_kernel(r), lost);
   const double half_scale = power_of_two((n - 1.0) + kRounder);
-  const double result = 2.0 * (half_scale * p + (half_scale - 0.5));
+  const double result = 2.0 * fma(half_scale, p, half_scale - 0.5);
   return fabs(x) < 0x1p-54 ? x : result;
 }
-RL_INLINE double sigmoid(double x) {
-  const double e = exp(-fabs(x));
-  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+template <DoubleLanes V>
+RL_INLINE V sigmoid(V x) {
+  const V e = exp(-fabs(x));
+  return (x < 0.0 ? e : lanes_of<V>(1.0)) / (1.0 + e);
 }
 RL_INLINE double tanh(double x) {
   const double t = expm1(limit(2.0 * fabs(x), 0.0, 60.0));
   return copysign(t / (t + 2.0), x);
 }
 RL_INLINE double sinh(double x) {
-  const double a = fabs(x);
-  const double t = expm1(limit(a, 0.0, 700.0));
-  const double near = 0.5 * (t + t / (t + 1.0));
-  const double root = exp(0.5 * a);  // e^a overflows before e^a / 2 does
-  return copysign(a > 700.0 ? 0.5 * root * root : near, x);
+  const double a = fabs(x), t = at_most(a, 710.5);
+  const double n = fma(t, kLog2E, kRounder), k = n - kRounder, r = fma(k, -kLn2Low, fma(k, -kLn2High, t));
+  const double quarter = power_of_two(n - 2.0);
+  const double half = 2.0 * fma(quarter, fma(r * r, exp_kernel(r), r), quarter - 0.25);  // of e^a - 1
+  const double finite = at_most(half, 0x1p1000), result = half + finite / (2.0 * finite + 1.0);
+  return a < 0x1p-28 ? x : copysign(result, x);
 }
 RL_INLINE double cosh(double x) {
-  const double a = fabs(x);
-  const double t = exp(limit(a, 0.0, 700.0));
-  const double root = exp(0.5 * a);
-  return a > 700.0 ? 0.5 * root * root : 0.5 * t + 0.5 / t;
+  const double a = at_most(fabs(x), 712.0);
+  const double n = fma(a, kLog2E, kRounder) - kRounder, r = fma(n, -kLn2Low, fma(n, -kLn2High, a));
+  const double half = scale(1.0 + fma(r * r, exp_kernel(r), r), n - 1.0);
+  return half + 0.25 / half;
 }
 
 // ---- logarithms
 
-// x = 2^n (1 + f) with 1 + f within [sqrt(1/2), sqrt(2)), for a positive finite x.
-struct Split {
-  double n, f;
-};
-RL_INLINE Split split_exponent(double x) {
-  const bool subnormal = x < 0x1p-1022;
-  const uint64_t bits = bits_of(subnormal ? x * 0x1p54 : x);
-  const uint64_t exponent = (bits + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd)) >> 52;
-  const double whole = from_bits(exponent | 0x4330000000000000) - (subnormal ? 0x1p52 + 1077.0 : 0x1p52 + 1023.0);
-  return {whole, from_bits(bits - (exponent << 52) + 0x3ff0000000000000) - 1.0};
+// x = 2^n (1 + f) with 1 + f within [2/3, 4/3). n is infinite, and f finite, for 0 and infinity; f is NaN where the
+// logarithm is.
+template <DoubleLanes V>
+RL_INLINE LogParts<V> log_reduce(V x) {
+#if defined(__AVX512F__)
+  if constexpr (is_vector_v<V>) {
+    const __m512d m = _mm512_getmant_pd((__m512d)x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan);
+    const __m512d n = _mm512_getexp_pd((__m512d)x);
+    const __mmask8 above = _mm512_cmp_pd_mask(m, _mm512_set1_pd(0x1.5555555555556p+0), _CMP_GE_OQ);
+    return {(V)_mm512_mask_add_pd(n, above, n, _mm512_set1_pd(1.0)),
+            (V)_mm512_mask_mul_pd(m, above, m, _mm512_set1_pd(0.5)) - 1.0};
+  }
+#endif
+  const auto subnormal = x < 0x1p-1022;
+  const Bits<V> bits = bits_of(subnormal ? x * 0x1p54 : x);
+  const Bits<V> exponent = (bits - 0x3fe5555555555556u) & 0xfff0000000000000u;
+  const V whole = from_bits(((exponent >> 52) ^ 0x800u) + 0x4330000000000000u) -
+                  (subnormal ? lanes_of<V>(0x1p52 + 2102.0) : lanes_of<V>(0x1p52 + 2048.0));
+  const V f = from_bits(bits - exponent) - 1.0, infinity = lanes_of<V>(kInf), zero = lanes_of<V>(0.0);
+  return {x <= 0.0       ? -infinity
+          : x < infinity ? whole
+                         : infinity,
+          x > 0.0 ? (x < infinity ? f : zero) : (x == 0.0 ? zero : lanes_of<V>(kNan))};
 }
 // log(1 + f) = f - f^2/2 + s (f^2/2 + log_kernel(s^2)), s = f / (2 + f)
-RL_INLINE double log_kernel(double z) {
+template <DoubleLanes V>
+RL_INLINE V log_kernel(V z) {
   return z * polynomial(z, 0.13087330476603717, 0.1326870577297007, 0.15386242218879392, 0.1818179559386321,
                         0.22222222392147034, 0.285714285708017, 0.4000000000000088, 0.6666666666666666);
 }
-// Replaces the result where x is not positive and finite.
-RL_INLINE double log_special(double x, double result) {
-  result = x < kInf ? result : x;
-  const double at_most_zero = x == 0.0 ? -kInf : kNan;
-  return x <= 0.0 ? at_most_zero : result;
+template <DoubleLanes V>
+RL_INLINE V log_of_parts(V n, V f, V rest) {
+  const V s = f / (2.0 + f), half = 0.5 * f * f;
+  // n is infinite for 0 and infinity, where its parts must not cancel.
+  return fma(n, kLn2High, f - (half - fma(s, half + log_kernel(s * s), fma(n, kLn2Low, rest))));
 }
-RL_INLINE double log_with_rest(double x, double rest) {
-  const Split a = split_exponent(x);
-  const double s = a.f / (2.0 + a.f), half = 0.5 * a.f * a.f;
-  return a.n * kLn2High - ((half - (s * (half + log_kernel(s * s)) + (a.n * kLn2Low + rest))) - a.f);
+template <DoubleLanes V>
+RL_INLINE V log(V x) {
+  const auto [n, f] = log_reduce(x);
+  return log_of_parts(n, f, V{});
 }
-RL_INLINE double log(double x) { return log_special(x, log_with_rest(x, 0.0)); }
 RL_INLINE double log1p(double x) {
   const double u = 1.0 + x, back = u - 1.0;
   const double lost = (1.0 - (u - back)) + (x - back);
-  const double result = log_special(u, log_with_rest(u, lost / u));
-  return fabs(x) < 0x1p-54 ? x : result;
+  const auto [n, f] = log_reduce(u);
+  const double result = log_of_parts(n, f, fabs(x) < 0x1p60 ? lost / u : 0.0);
+  return fabs(x) < 0x1p-54 ? x : u == 0.0 ? -kInf : result;
 }
-// log(1 + f) as high + low, high with 32 bits to spare for an exact product
+// log(1 + f) as high + low
+template <DoubleLanes V>
 struct HighLow {
-  double high, low;
+  V high, low;
 };
-RL_INLINE HighLow log_in_parts(double f) {
-  const double s = f / (2.0 + f), half = 0.5 * f * f;
-  const double high = from_bits(bits_of(f - half) & 0xffffffff00000000);
-  return {high, ((f - high) - half) + s * (half + log_kernel(s * s))};
+template <DoubleLanes V>
+RL_INLINE HighLow<V> log_in_parts(V f) {
+  const V s = f / (2.0 + f), half = 0.5 * f * f, high = f - half;
+  return {high, fma(s, half + log_kernel(s * s), (f - high) - half)};
 }
-RL_INLINE double log2(double x) {
-  constexpr double kHigh = 0x1.71547p+0, kLow = 0x1.94ae0bf85ddf4p-22;  // 1 / ln 2
-  const Split a = split_exponent(x);
-  const HighLow l = log_in_parts(a.f);
-  const double high = l.high * kHigh, low = (l.low + l.high) * kLow + l.low * kHigh;
-  const double sum = a.n + high;
-  return log_special(x, (low + ((a.n - sum) + high)) + sum);
+template <DoubleLanes V>
+RL_INLINE V log2(V x) {
+  constexpr double kHigh = 0x1.71547652b82fep+0, kLow = 0x1.777d0ffda0d24p-56;  // 1 / ln 2
+  const auto [n, f] = log_reduce(x);
+  const auto [high, low] = log_in_parts(f);
+  return fma(high, kHigh, n) + fma(low, kHigh, high * kLow);
 }
-RL_INLINE double log10(double x) {
-  constexpr double kHigh = 0x1.bcb7bp-2, kLow = 0x1.526e50e32a6abp-26;           // 1 / ln 10
+template <DoubleLanes V>
+RL_INLINE V log10(V x) {
+  constexpr double kHigh = 0x1.bcb7b1526e50ep-2, kLow = 0x1.95355baaafad3p-57;   // 1 / ln 10
   constexpr double kTwoHigh = 0x1.34413509p-2, kTwoLow = 0x1.ef3fde623e256p-35;  // log10 2
-  const Split a = split_exponent(x);
-  const HighLow l = log_in_parts(a.f);
-  const double high = l.high * kHigh, n = a.n * kTwoHigh;
-  const double low = a.n * kTwoLow + ((l.low + l.high) * kLow + l.low * kHigh);
-  const double sum = n + high;
-  return log_special(x, (low + ((n - sum) + high)) + sum);
+  const auto [n, f] = log_reduce(x);
+  const auto [high, low] = log_in_parts(f);
+  return fma(high, kHigh, n * kTwoHigh) + fma(n, kTwoLow, fma(low, kHigh, high * kLow));
 }
 
 // ---- roots
@@ -164,8 +199,12 @@ RL_INLINE void subtract(double a, double b, double& difference, double& rest) {
   rest = (a - (difference - back)) - (b + back);
 }
 RL_INLINE ReducedParts reduce(double x) {
-  const double n = x * 0x1.45f306dc9c883p-1 + kRounder;
+  const double n = fma(x, 0x1.45f306dc9c883p-1, kRounder);
   const double k = n - kRounder;
+  if constexpr (kFuses) {
+    const double first = fma(k, -kHalfPi, x), second = k * kHalfPiRest, r = first - second;
+    return {r, ((first - r) - second) - fma(k, kHalfPiTail, fma(k, kHalfPiRest, -second)), bits_of(n)};
+  }
   double r1, rest1, r2, rest2;
   subtract(x - k * kHalfPi1, k * kHalfPi2, r1, rest1);  // the first difference is exact
   subtract(r1, k * kHalfPi3, r2, rest2);
@@ -176,13 +215,13 @@ RL_INLINE ReducedParts reduce(double x) {
 RL_INLINE double sin_kernel(double r, double rest, double z) {
   const double p = polynomial(z, 1.5918115263265974e-10, -2.505113165023518e-08, 2.7557316101617874e-06,
                               -0.00019841269836756774, 0.008333333333330948, -0.16666666666666666);
-  return r + (r * z * p + rest * (1.0 - 0.5 * z));
+  return r + fma(r * z, p, rest * fma(z, -0.5, 1.0));
 }
 RL_INLINE double cos_kernel(double r, double rest, double z) {
   const double p = polynomial(z, -1.1382623647474604e-11, 2.087614614655861e-09, -2.7557317271145144e-07,
                               2.480158729876456e-05, -0.0013888888888887398, 0.041666666666666664);
   const double half = 0.5 * z, high = 1.0 - half;
-  return high + (((1.0 - high) - half) + (z * z * p - r * rest));
+  return high + (((1.0 - high) - half) + fma(z * z, p, -(r * rest)));
 }
 RL_INLINE double sin_of(ReducedParts a) {
   const double z = a.r * a.r, s = sin_kernel(a.r, a.rest, z), c = cos_kernel(a.r, a.rest, z);
@@ -302,21 +341,23 @@ RL_INLINE double erf_kernel(double x) {
 }
 // exp(a^2) erfc(a) for a >= 1/2: (1 + 2a) times it is smooth in (a - 4) / (a + 4).
 RL_INLINE double erfcx_kernel(double a) {
-  const double large = a > 1e300 ? 1e300 : a;
-  const double u = (large - 4.0) / (large + 4.0);
-  const double p = polynomial(
-      u, -1.5094011568474567e-09, -1.7587569131550358e-08, 7.774361005302237e-08, 8.41000664658662e-08,
-      -7.85261329451825e-07, 2.7640192525956696e-07, 5.6807438673535554e-06, -1.12073036720784e-05,
-      -2.4386151543427783e-05, 0.00015061454709067168, -0.00019926046299131533, -0.0007577711995687234,
-      0.0050319706698057, -0.016197734426606665, 0.037167515459556266, -0.06633036577503158, 0.09373283500331438,
-      -0.10103906603820055, 0.06809705425454203, 0.015379652102657083, -0.1396211168405611, 1.2329951186255523);
-  return p / (1.0 + 2.0 * a);
+  const double large = at_most(a, 1e150), b = fma(large, 2.0, 1.0);
+  const double inverse = 1.0 / ((large + 4.0) * b), u = (large - 4.0) * (b * inverse);
+  const double p =
+      polynomial(u, 3.4226963411626346e-09, -9.748698835009751e-09, -2.307970990377135e-08, 1.0357657038570722e-07,
+                 8.188829238187003e-08, -8.199482998756035e-07, 2.8806847744333894e-07, 5.706821648453559e-06,
+                 -1.1219229367778164e-05, -2.4398200612407633e-05, 0.00015062080863300313, -0.00019925692775532648,
+                 -0.0007577731189535782, 0.005031970012704926, -0.016197734078006894, 0.0371675155342934,
+                 -0.06633036581086442, 0.09373283499851408, -0.1010390660363478, 0.06809705425468875,
+                 0.015379652102620215, -0.1396211168405625, 1.2329951186255526);
+  // p / (1 + 2a), and what that leaves
+  const double below = (large + 4.0) * inverse, quotient = p * below;
+  return fma(fma(-2.0 * quotient, large, p) - quotient, below, quotient);
 }
 // exp(s a^2) for s = 1 or -1, with a^2 in two parts: its rounding error alone would cost hundreds of ulps.
 RL_INLINE double exp_of_square(double a, double s) {
   const double high = from_bits(bits_of(a) & 0xfffffffff8000000);
-  const double d = s * (a - high) * (a + high);
-  return exp(s * high * high) * (1.0 + d * (1.0 + d * (0.5 + d * (1.0 / 6.0))));
+  return exp_of_sum(s * high * high, s * (a - high) * (a + high));
 }
 // erfc for a >= 1/2
 RL_INLINE double erfc_kernel(double magnitude) {
