@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/isa.h"
+#include "cpu/tiles.h"
 
 #if defined(RL_X86_LEVELS)
 #include <cpuid.h>
@@ -36,35 +37,49 @@ CpuLevel best_level() {
   return CpuLevel::kAvx512;
 }
 
-constexpr const char* kLevelNames[] = {"default", "avx2", "avx512"};
+bool has_tiles() {
+  uint32_t eax, ebx, ecx, edx;
+  constexpr uint32_t amx = 1u << 22 | 1u << 24;  // AMX-BF16, AMX-TILE
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || (edx & amx) != amx || !os_saves(0x600e6)) return false;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & bit_AVX512BF16);
+}
+
+// The last one is that of tiles, whose other kernels are those of the level before.
+constexpr const char* kLevelNames[] = {"default", "avx2", "avx512", "amx"};
+constexpr int kTiles = static_cast<int>(CpuLevel::kAvx512) + 1;
 
 #elif defined(__aarch64__)
 
 CpuLevel best_level() { return CpuLevel::kDefault; }
+bool has_tiles() { return false; }
 constexpr const char* kLevelNames[] = {"neon"};
+constexpr int kTiles = 1;
 
 #else
 
 CpuLevel best_level() { return CpuLevel::kDefault; }
+bool has_tiles() { return false; }
 constexpr const char* kLevelNames[] = {"default"};
+constexpr int kTiles = 1;
 
 #endif
 
-CpuLevel chosen_level() {
-  const CpuLevel best = best_level();
+int chosen_name() {
+  const CpuLevel level = best_level();
+  const int best = level == CpuLevel::kAvx512 && has_tiles() ? kTiles : static_cast<int>(level);
   const char* const wanted = std::getenv("RUSHLIGHT_CPU_LEVEL");
   if (!wanted || !*wanted) return best;
   const int count = static_cast<int>(sizeof kLevelNames / sizeof *kLevelNames);
   for (int i = 0; i < count; ++i) {
     if (std::strcmp(wanted, kLevelNames[i]) != 0) continue;
-    if (i <= static_cast<int>(best)) return static_cast<CpuLevel>(i);
+    if (i <= best) return i;
     std::fprintf(stderr, "rushlight: RUSHLIGHT_CPU_LEVEL=%s: this processor lacks it; using %s\n", wanted,
-                 kLevelNames[static_cast<int>(best)]);
+                 kLevelNames[best]);
     return best;
   }
   std::fprintf(stderr, "rushlight: RUSHLIGHT_CPU_LEVEL=%s: unknown level; expected one of", wanted);
   for (int i = 0; i < count; ++i) std::fprintf(stderr, "%s %s", i ? "," : "", kLevelNames[i]);
-  std::fprintf(stderr, "; using %s\n", kLevelNames[static_cast<int>(best)]);
+  std::fprintf(stderr, "; using %s\n", kLevelNames[best]);
   return best;
 }
 
@@ -73,10 +88,15 @@ CpuLevel chosen_level() {
 namespace detail {
 
 CpuLevel cpu_level = CpuLevel::kDefault;
+bool cpu_tiles = false;
 
-__attribute__((constructor(101))) static void choose_level() { cpu_level = chosen_level(); }
+__attribute__((constructor(101))) static void choose_level() {
+  const int chosen = chosen_name();
+  cpu_tiles = chosen == kTiles;
+  cpu_level = static_cast<CpuLevel>(chosen - cpu_tiles);
+}
 
 }  // namespace detail
 }  // namespace rl
 
-const char* rl_cpu_level(void) { return rl::kLevelNames[static_cast<int>(rl::cpu_level())]; }
+const char* rl_cpu_level(void) { return rl::kLevelNames[static_cast<int>(rl::cpu_level()) + rl::cpu_tiles()]; }

@@ -343,25 +343,30 @@ rl_status small_product(const Product& p) {
   return RL_OK;
 }
 
-// Products with enough work in each matrix to keep all threads busy, on processors that can.
+// Products large enough for the preparations to pay, on processors that can.
 bool is_bf16_product(const Product& p) {
-  const int64_t work = p.m * p.n * p.k;
-  return p.m >= 16 && p.n >= 16 && p.k >= 32 && work >= (p.count() == 1 ? 1 << 18 : kSmallWork) && !p.copy_a &&
+  return static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) > 4096 && !p.copy_a &&
          !p.copy_b && !p.copy_add && bf16_products();
 }
 
 rl_status bf16_batch(const Product& p) {
   const Matrix &a = p.of[kA], &b = p.of[kB], &add = p.of[kAdd], &out = p.of[kOut];
-  BatchWalk walk(p.batch, 0);
-  for (int64_t i = 0; i < p.count(); ++i, walk.next()) {
-    RL_TRY(
-        bf16_product({p.m, p.n, p.k, static_cast<const bfloat16*>(a.data) + walk.offset(kA),
-                      static_cast<const bfloat16*>(b.data) + walk.offset(kB),
-                      add.data ? static_cast<const bfloat16*>(add.data) + walk.offset(kAdd) : nullptr,
-                      static_cast<bfloat16*>(out.data) + walk.offset(kOut), a.row, a.column, b.row, b.column, add.row,
-                      add.column, out.row, out.column, static_cast<float>(p.alpha.re), static_cast<float>(p.beta.re)}));
-  }
-  return RL_OK;
+  const auto run = [&](int64_t begin, int64_t end) -> rl_status {
+    BatchWalk walk(p.batch, begin);
+    for (int64_t i = begin; i < end; ++i, walk.next()) {
+      RL_TRY(bf16_product({p.m, p.n, p.k, static_cast<const bfloat16*>(a.data) + walk.offset(kA),
+                           static_cast<const bfloat16*>(b.data) + walk.offset(kB),
+                           add.data ? static_cast<const bfloat16*>(add.data) + walk.offset(kAdd) : nullptr,
+                           static_cast<bfloat16*>(out.data) + walk.offset(kOut), a.row, a.column, b.row, b.column,
+                           add.row, add.column, out.row, out.column, static_cast<float>(p.alpha.re),
+                           static_cast<float>(p.beta.re)}));
+    }
+    return RL_OK;
+  };
+  // Small products share the threads among them, large ones use all threads one after the other.
+  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (work > 64e6) return run(0, p.count());
+  return parallel_for(p.count(), std::max<int64_t>(1, static_cast<int64_t>(1e6 / work)), run);
 }
 
 template <class C, class S>

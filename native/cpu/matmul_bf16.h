@@ -13,7 +13,7 @@ struct Bf16Product {
   float alpha, beta;
 };
 
-// Whether this machine multiplies bfloat16 numbers itself (AVX-512 BF16).
+// Whether this machine multiplies bfloat16 numbers itself (AMX or AVX-512 BF16).
 bool bf16_products();
 // out overlaps neither a nor b.
 rl_status bf16_product(const Bf16Product& p);

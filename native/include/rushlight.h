@@ -68,7 +68,7 @@ typedef struct rl_tensor {
 RL_API const char* rl_last_error(void);
 /* "0.1.0" */
 RL_API const char* rl_version(void);
-/* The instruction set in use: "default" (x86-64-v2 or the platform's baseline), "avx2", "avx512", "neon".
+/* The instruction set in use: "default" (x86-64-v2 or the platform's baseline), "avx2", "avx512", "amx", "neon".
  * RUSHLIGHT_CPU_LEVEL in the environment forces one that the machine has. */
 RL_API const char* rl_cpu_level(void);
 RL_API size_t rl_dtype_size(rl_dtype dtype);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 
-_NAMES = {"x86-64-v2": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512"}
+_NAMES = {"x86-64-v2": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512", "amx": "AVX512"}
 
 
 def get_cpu_capability() -> str:

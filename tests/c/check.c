@@ -31,7 +31,8 @@ static void check_library(void) {
   int i;
   EXPECT(strlen(rl_version()) >= 5);
   EXPECT(strcmp(rl_cpu_level(), "default") == 0 || strcmp(rl_cpu_level(), "avx2") == 0 ||
-         strcmp(rl_cpu_level(), "avx512") == 0 || strcmp(rl_cpu_level(), "neon") == 0);
+         strcmp(rl_cpu_level(), "avx512") == 0 || strcmp(rl_cpu_level(), "amx") == 0 ||
+         strcmp(rl_cpu_level(), "neon") == 0);
   for (i = 0; i < RL_DTYPE_COUNT; ++i) EXPECT(rl_dtype_size((rl_dtype)i) == sizes[i]);
   EXPECT(strcmp(rl_dtype_name(RL_BFLOAT16), "bfloat16") == 0);
   EXPECT(rl_dtype_size((rl_dtype)99) == 0);
