@@ -332,7 +332,8 @@ bitwise_or = _binary("bitwise_or", lambda a, b: _rl.bitwise_or(a, b), "Bits set 
 bitwise_right_shift = _binary("bitwise_right_shift", lambda a, b: _rl.bitwise_right_shift(a, b), "Bits moved down.")
 bitwise_xor = _binary("bitwise_xor", lambda a, b: _rl.bitwise_xor(a, b), "Bits set in one of the two.")
 ceil = _unary("ceil", _rounded(lambda x: _rl.ceil(x)), "The next whole numbers up.")
-conj = _unary("conj", lambda x: _rl.conj(x), "Complex conjugates.")
+# Results are never lazily conjugated: consumers hand them to NumPy.
+conj = _unary("conj", lambda x: _rl.conj(x).resolve_conj(), "Complex conjugates.")
 copysign = _binary("copysign", lambda a, b: _rl.copysign(a, b), "x1 with the signs of x2.")
 cos = _unary("cos", lambda x: _rl.cos(x), "Cosines.")
 cosh = _unary("cosh", lambda x: _rl.cosh(x), "Hyperbolic cosines.")

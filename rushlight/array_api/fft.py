@@ -10,7 +10,8 @@ from rushlight import Tensor
 
 def _one(name: str, doc: str) -> Any:
     def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-        return getattr(_rl.fft, name)(x, n, axis, norm)
+        result: Tensor = getattr(_rl.fft, name)(x, n, axis, norm)
+        return result.resolve_conj()
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc

@@ -15,8 +15,8 @@ _function(
     lambda grad, result: grad * _conj((1 - result) * result),
     """The logistic function, from 0 to 1.
 
-    >>> torch.sigmoid(torch.tensor([-100.0, 0.0, 1.0]))
-    tensor([0.0000, 0.5000, 0.7311])""",
+    >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.2689, 0.5000, 0.7311])""",
     aliases="special.expit",
     formula="out = 1 / (1 + e^-self)",
 )

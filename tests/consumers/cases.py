@@ -42,7 +42,7 @@ def compare(name: str, case: Case, tolerance: float, up_to_sign: bool) -> list[s
         if isinstance(mine, np.ndarray) and isinstance(numpys, np.ndarray):
             wrong.append(f"{name}: a NumPy array in place of a tensor")
         want = np.asarray(numpys)
-        have = mine.numpy() if isinstance(mine, rushlight.Tensor) else np.asarray(mine)
+        have = mine.resolve_conj().numpy() if isinstance(mine, rushlight.Tensor) else np.asarray(mine)
         if up_to_sign:
             have, want = np.abs(have), np.abs(want)
         if have.shape != want.shape or not np.allclose(have, want, rtol=tolerance, atol=1e-8, equal_nan=True):

@@ -198,8 +198,8 @@ def sigmoid(input: Tensor) -> Tensor:
 
     Shapes: any; the result has the same.
 
-    >>> torch.nn.functional.sigmoid(torch.tensor([-100.0, 0.0, 1.0]))
-    tensor([0.0000, 0.5000, 0.7311])
+    >>> torch.nn.functional.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.2689, 0.5000, 0.7311])
     """
     return rushlight.sigmoid(input)
 
