@@ -78,20 +78,21 @@ class BatchWalk {
 // ---- blocks
 
 constexpr int64_t kSmallProduct = 512;     // multiplications that the kernel for small matrices does sooner
-constexpr int64_t kSmallWork = 4'000'000;  // multiplications: tens of microseconds
+constexpr int64_t kSmallWork = 1'500'000;  // multiplications: more of them pay for a second thread
+constexpr int64_t kBatchWork = 4'000'000;  // of a matrix in a batch, whose matrices are what threads share
 
 struct Blocks {
   int64_t rows, columns;        // of a block
   int64_t per_row, per_matrix;  // blocks in a row of blocks; in a matrix
 };
 
-Blocks blocks_of(int64_t m, int64_t n, int64_t k) {
+Blocks blocks_of(int64_t m, int64_t n, int64_t k, bool batched) {
   Blocks b{m, n, 1, 1};
   // In doubles: the product of three sizes may pass 2^63.
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  if (work > static_cast<double>(kSmallWork)) [[unlikely]] {
+  if (work > static_cast<double>(batched ? kBatchWork : kSmallWork)) [[unlikely]] {
     // Larger blocks repeat less of the inner product's packing; four keep small machines busy, and more pay off later.
-    double target = work / 6e6;
+    double target = std::max(2.0, work / 10e6);
     if (target > 4) target = std::clamp(work / 1e8, 4.0, 16.0);
     if (work > 16e9) target = 64;
     double have = 1;
@@ -416,10 +417,10 @@ rl_status blas_product(Product& p) {
   if (p.copy_add && !pack<S, S>(p, kAdd, p.m, p.n, add.block)) return RL_MEMORY_ERROR;
 
   run.vector = p.m == 1 || p.n == 1;
-  const Blocks blocks = run.vector ? vector_blocks_of(p.m, p.n, p.k) : blocks_of(p.m, p.n, p.k);
+  const Blocks blocks = run.vector ? vector_blocks_of(p.m, p.n, p.k) : blocks_of(p.m, p.n, p.k, p.batch != nullptr);
   if (blocks.per_matrix == 1) {
     if (!p.batch) return run.block(BatchWalk(nullptr, 0), 0, p.m, 0, p.n);
-    const int64_t work = p.m * p.n * p.k;  // at most kSmallWork, or a matrix times a vector
+    const int64_t work = p.m * p.n * p.k;  // at most kBatchWork, or a matrix times a vector
     return parallel_for(p.count(), std::max<int64_t>(1, 1'000'000 / (work + 100)),
                         [&](int64_t begin, int64_t end) -> rl_status {
                           BatchWalk walk(p.batch, begin);
