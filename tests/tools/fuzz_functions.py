@@ -23,10 +23,9 @@ import os
 import pickle
 import random
 import re
-import select
 import signal
 import sys
-import time
+import traceback
 import warnings
 import zlib
 
@@ -135,7 +134,7 @@ class Draw:
             return t.detach().clone().requires_grad_()
         if kind == 8 and t.numel():
             t = t.detach().clone()
-            t.view(-1)[r.randrange(t.numel())] = (
+            t[tuple(map(r.randrange, t.shape))] = (
                 r.choice((math.nan, math.inf, -math.inf)) if t.is_floating_point() else 0
             )
             return t
@@ -455,22 +454,24 @@ def run_function(name, seed, count):
     child = os.fork()
     if child == 0:
         os.close(read)
-        with os.fdopen(write, "wb", buffering=0) as out:
-            for args, kwargs in calls(name, seed, count):
-                here = f"{name}({', '.join(map(text, args))}, {kwargs.keys()})"
-                out.write(pickle.dumps(("at", here, "")))
-                found = compare(name, args, kwargs)
-                if found:
-                    out.write(pickle.dumps(found))
-            out.write(pickle.dumps(("end", "", "")))
+        signal.alarm(SECONDS)  # ends the process, wherever it is
+        try:
+            with os.fdopen(write, "wb", buffering=0) as out:
+                for args, kwargs in calls(name, seed, count):
+                    here = f"{name}({', '.join(map(text, args))}, {kwargs.keys()})"
+                    out.write(pickle.dumps(("at", here, "")))
+                    found = compare(name, args, kwargs)
+                    if found:
+                        out.write(pickle.dumps(found))
+                out.write(pickle.dumps(("end", "", "")))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
         os._exit(0)
     os.close(write)
-    found, last, ended, until = [], "", False, time.monotonic() + SECONDS
+    found, last, ended = [], "", False
     with os.fdopen(read, "rb") as source:
         while not ended:
-            if not select.select([source], [], [], max(0, until - time.monotonic()))[0] and not source.peek(1):
-                os.kill(child, signal.SIGKILL)
-                break
             try:
                 item = pickle.load(source)
             except EOFError:
