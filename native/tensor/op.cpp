@@ -307,9 +307,8 @@ bool is_named(const std::string& message) {
   }
 }
 
-// What runs in place of the implementation, if anything: a rule for wrapped tensors, the implementation on what lazy
-// tensors stand for, or a source of results for
-// operations that make new tensors (below the tape, above the kernels).
+// What runs in place of the implementation, if anything: a rule for wrapped tensors, a source of results for operations
+// that make new tensors (below the tape, above the kernels), or the implementation on what lazy tensors stand for.
 [[gnu::noinline]] static OpFunction chosen_body(const Op& op, const Value* args, Tensor* const* out, bool lazy) {
   if (op.flags & kComposite) return op.run;
   if (wants_transform(op, args)) return run_transformed;
