@@ -6,6 +6,8 @@ body or documentation of its records is asked for.
 
 MODULES = (
     "elementwise",
+    "transcendental",
+    "comparison",
     "activation",
     "special",
     "special_functions",
@@ -20,8 +22,10 @@ MODULES = (
     "creation",
     "matrix",
     "linalg",
+    "systems",
     "spectra",
     "norms",
+    "products",
     "network",
     "pooling",
     "normalization",

@@ -9,7 +9,8 @@ from typing import Any
 
 from . import _batch
 from ._record import certain, composite, differentiated, native, rl
-from .linalg import _check_matrix, _h, _im, _is_vector, _re, _real_dtype, _unused
+from .linalg import _check_matrix, _h, _im, _re, _real_dtype, _unused
+from .systems import _is_vector
 
 # ---------------------------------------------------------------- eigenvalues
 
