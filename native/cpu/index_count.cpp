@@ -163,13 +163,59 @@ rl_status histogramdd(const rl_tensor& input, int32_t n, const rl_tensor* const*
   return RL_OK;
 }
 
-template <class T>
-void weigh(const rl_tensor& input, const rl_tensor& weights, const rl_tensor& out) {
+// Numbers of a vector of integers.
+template <class I>
+struct Numbers {
+  const I* data;
+  int64_t step, n;
+  explicit Numbers(const rl_tensor& t) : data(static_cast<const I*>(t.data)), step(t.strides[0]), n(t.shape[0]) {}
+  // A negative number becomes a large one.
+  uint64_t operator[](int64_t i) const { return static_cast<uint64_t>(data[i * step]); }
+
+  rl_status check(int64_t bins) const {
+    for (int64_t i = 0; i < n; ++i) {
+      if ((*this)[i] >= static_cast<uint64_t>(bins)) {
+        return fail(RL_INDEX_ERROR, "index %lld is out of bounds for dimension 0 with size %lld",
+                    static_cast<long long>(data[i * step]), static_cast<long long>(bins));
+      }
+    }
+    return RL_OK;
+  }
+};
+
+template <class I, class T>
+rl_status weigh(const Numbers<I>& input, const rl_tensor& weights, const rl_tensor& out) {
   T* const sums = static_cast<T*>(out.data);
   const int64_t step = out.strides[0];
+  RL_TRY(input.check(out.shape[0]));
   for (int64_t i = 0; i < out.shape[0]; ++i) sums[i * step] = 0;
-  for (int64_t i = 0; i < input.shape[0]; ++i)
-    sums[at(input, i) * step] += static_cast<const T*>(weights.data)[i * weights.strides[0]];
+  for (int64_t i = 0; i < input.n; ++i)
+    sums[static_cast<int64_t>(input[i]) * step] += static_cast<const T*>(weights.data)[i * weights.strides[0]];
+  return RL_OK;
+}
+
+template <class I>
+rl_status bincount(const Numbers<I>& input, const rl_tensor& out) {
+  const int64_t bins = out.shape[0];
+  std::atomic<bool> outside{false};
+  const auto count = [&](int64_t begin, int64_t end, int64_t* cells) {
+    for (int64_t i = begin; i < end; ++i) {
+      const uint64_t value = input[i];
+      if (value >= static_cast<uint64_t>(bins)) [[unlikely]] {
+        outside.store(true, std::memory_order_relaxed);
+        return;
+      }
+      ++cells[value];
+    }
+  };
+  const bool dense = out.strides[0] == 1 || bins <= 1;
+  Scratch<int64_t> own(dense ? 0 : bins);
+  if (!own.ok()) return RL_MEMORY_ERROR;
+  int64_t* const counts = dense ? static_cast<int64_t*>(out.data) : own.get();
+  RL_TRY(count_parts(input.n, bins, counts, count));
+  if (outside.load(std::memory_order_relaxed)) return input.check(bins);
+  for (int64_t bin = 0; bin < bins && !dense; ++bin) at(out, bin) = counts[bin];
+  return RL_OK;
 }
 
 }  // namespace
@@ -257,9 +303,8 @@ rl_status rl_run_fill(const rl_tensor* flags, const rl_tensor* order, const rl_t
 
 rl_status rl_bincount(const rl_tensor* input, const rl_tensor* weights, const rl_tensor* out) {
   const int dtype = weights == nullptr ? static_cast<int>(RL_INT64) : weights->dtype;
-  if (!rl::is_line(*input, RL_INT64, -1) || !rl::is_line(*out, dtype, -1)) {
-    return rl::fail(RL_VALUE_ERROR,
-                    "bincount: expected an int64 input and a %s output in one dimension, got %s %s, %s %s",
+  if (input->dtype < RL_UINT8 || input->dtype > RL_INT64 || input->ndim != 1 || !rl::is_line(*out, dtype, -1)) {
+    return rl::fail(RL_VALUE_ERROR, "bincount: expected integers and a %s output in one dimension, got %s %s, %s %s",
                     rl::dtype_text(dtype), rl::dtype_text(input->dtype), rl::shape_text(input),
                     rl::dtype_text(out->dtype), rl::shape_text(out));
   }
@@ -270,33 +315,14 @@ rl_status rl_bincount(const rl_tensor* input, const rl_tensor* weights, const rl
   if (weights != nullptr && dtype != RL_FLOAT32 && dtype != RL_FLOAT64)
     return rl::fail(RL_TYPE_ERROR, "bincount: expected weights of dtype float32 or float64, got %s",
                     rl::dtype_text(dtype));
-  const int64_t n = input->shape[0], bins = out->shape[0];
-  rl::Box<1> box;
-  rl::box_of(*input, box);
-  if (weights != nullptr) {
-    RL_TRY(rl::check_range(box, 0, bins, 0, RL_INDEX_ERROR));
-    dtype == RL_FLOAT32 ? rl::weigh<float>(*input, *weights, *out) : rl::weigh<double>(*input, *weights, *out);
-    return RL_OK;
-  }
-  std::atomic<bool> outside{false};
-  const auto count = [&](int64_t begin, int64_t end, int64_t* cells) {
-    for (int64_t i = begin; i < end; ++i) {
-      const uint64_t value = static_cast<uint64_t>(rl::at(*input, i));
-      if (value >= static_cast<uint64_t>(bins)) [[unlikely]] {
-        outside.store(true, std::memory_order_relaxed);
-        return;
-      }
-      ++cells[value];
-    }
-  };
-  const bool dense = out->strides[0] == 1 || bins <= 1;
-  rl::Scratch<int64_t> own(dense ? 0 : bins);
-  if (!own.ok()) return RL_MEMORY_ERROR;
-  int64_t* const counts = dense ? static_cast<int64_t*>(out->data) : own.get();
-  RL_TRY(rl::count_parts(n, bins, counts, count));
-  if (outside.load(std::memory_order_relaxed)) return rl::check_range(box, 0, bins, 0, RL_INDEX_ERROR);
-  for (int64_t bin = 0; bin < bins && !dense; ++bin) rl::at(*out, bin) = counts[bin];
-  return RL_OK;
+  rl_status status = RL_OK;
+  RL_DISPATCH_INTEGER(input->dtype, I, {
+    const rl::Numbers<I> numbers(*input);
+    status = weights == nullptr    ? rl::bincount<I>(numbers, *out)
+             : dtype == RL_FLOAT32 ? rl::weigh<I, float>(numbers, *weights, *out)
+                                   : rl::weigh<I, double>(numbers, *weights, *out);
+  });
+  return status;
 }
 
 rl_status rl_histc(const rl_tensor* input, double low, double high, const rl_tensor* out) {

@@ -10,8 +10,8 @@ namespace {
 template <class T>
 rl_status sort_body(const SliceCall& call, SortSpace& space, const void* context) {
   const bool reverse = *static_cast<const bool*>(context);
-  if constexpr (kCounted<T>) {
-    if (call.n > kRankLimit) return sort_counted<T>(call, call.n, reverse);
+  if constexpr (kCountable<T>) {
+    if (sorts_by_counting<T>(call.n)) return sort_counted<T>(call, call.n, reverse);
   }
   const SliceWords shape = sort_slice<T>(call.src, call.src_step, call.n, reverse, space);
   emit_words<T>(call, shape, space.words(), call.n, reverse);
@@ -56,7 +56,7 @@ rl_status rl_sort(const rl_tensor* src, int32_t dim, int descending, const rl_te
   rl::SliceBody body = nullptr;
   RL_DISPATCH_REAL(src->dtype, T, {
     body = rl::sort_body<T>;
-    if (rl::kCounted<T>) plan.words = 0;
+    if (rl::sorts_by_counting<T>(plan.n)) plan.words = 0;
   });
   return rl::for_each_slice(plan, body, &reverse);
 }

@@ -72,8 +72,8 @@ rl_status top_body(const SliceCall& call, SortSpace& space, const void* state) {
     top_candidates<T>(call, context, space);
     return RL_OK;
   }
-  if constexpr (kCounted<T>) {
-    if (call.n > kRankLimit) return sort_counted<T>(call, context.k, context.reverse);
+  if constexpr (kCountable<T>) {
+    if (sorts_by_counting<T>(call.n)) return sort_counted<T>(call, context.k, context.reverse);
   }
   const SliceWords shape = sort_slice<T>(call.src, call.src_step, call.n, context.reverse, space);
   emit_words<T>(call, shape, space.words(), context.k, context.reverse);
@@ -132,12 +132,9 @@ rl_status select_body(const SliceCall& call, SortSpace& space, const void* state
   const auto at = [&](int64_t i) { return call.src + i * call.src_step; };
   const auto is_nan = [&](int64_t i) { return SortKey<T>::nan(load_key<T>(at(i))); };
   int64_t index = -1;
-  if (kCounted<T> && call.n > kRankLimit) {
-    if constexpr (kCounted<T>) {
-      const int64_t k = context.kind == RL_SELECT_KTH ? context.k - 1 : (call.n - 1) / 2;
-      index = select_counted<T>(call.src, call.src_step, call.n, k, context.kind == RL_SELECT_MODE);
-      if (index < 0) return RL_MEMORY_ERROR;
-    }
+  if (context.kind == RL_SELECT_MODE && sorts_by_counting<T>(call.n)) {
+    if constexpr (kCountable<T>) index = mode_counted<T>(call.src, call.src_step, call.n);
+    if (index < 0) return RL_MEMORY_ERROR;
   } else if (context.kind == RL_SELECT_MODE) {
     const SliceWords shape = sort_slice<T>(call.src, call.src_step, call.n, false, space);
     const uint64_t* words = space.words();
@@ -165,7 +162,12 @@ rl_status select_body(const SliceCall& call, SortSpace& space, const void* state
       }
     }
     if (context.kind != RL_SELECT_KTH) k = std::max<int64_t>(0, (call.n - nans - 1) / 2);
-    if (nans == 0 || context.kind == RL_SELECT_NANMEDIAN) {
+    if (nans > 0 && context.kind == RL_SELECT_MEDIAN) {
+      // the first NaN
+    } else if (selects_by_counting<T>(call.n)) {
+      index = select_counted<T>(call.src, call.src_step, call.n, k);
+      if (index < 0) return RL_MEMORY_ERROR;
+    } else {
       const SliceWords shape = load_slice<T>(call.src, call.src_step, call.n, false, space);
       const uint64_t mask = (uint64_t{1} << shape.index_bits) - 1;
       if (shape.shift == 0) {
@@ -205,7 +207,7 @@ rl_status rl_topk(const rl_tensor* src, int32_t dim, int64_t k, int largest, con
   const bool candidates = rl::takes_candidates(n, k) && plan.steps[0] == plan.item;
   RL_DISPATCH_REAL(src->dtype, T, {
     body = rl::top_body<T>;
-    if (candidates || rl::kCounted<T>) plan.words = rl::takes_candidates(n, k) ? rl::candidate_words(k) : 0;
+    if (candidates || rl::sorts_by_counting<T>(n)) plan.words = rl::takes_candidates(n, k) ? rl::candidate_words(k) : 0;
   });
   return rl::for_each_slice(plan, body, &context);
 }
@@ -229,7 +231,7 @@ rl_status rl_select(const rl_tensor* src, int32_t dim, rl_select_kind kind, int6
   rl::SliceBody body = nullptr;
   RL_DISPATCH_REAL(src->dtype, T, {
     body = rl::select_body<T>;
-    if (rl::kCounted<T>) plan.words = 0;
+    if (kind == RL_SELECT_MODE ? rl::sorts_by_counting<T>(plan.n) : rl::selects_by_counting<T>(plan.n)) plan.words = 0;
   });
   return rl::for_each_slice(plan, body, &context);
 }

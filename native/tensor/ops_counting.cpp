@@ -110,10 +110,12 @@ RL_OP(_runs) {
   TensorRef flags = empty(RL_BOOL, Dims{n});
   check(rl_run_flags(&t->desc, dim, order && !call.flag(3) ? &order->desc : nullptr, &flags->desc));
   check(rl_mask_count(&flags->desc, nullptr, &count));
+  const bool inverted = call.flag(4);
   Tensor* first = call.result(0, RL_INT64, Dims{count});
-  Tensor* inverse = call.result(1, RL_INT64, Dims{n});
+  Tensor* inverse = call.result(1, RL_INT64, Dims{inverted ? n : 0});
   Tensor* lengths = call.result(2, RL_INT64, Dims{count});
-  check(rl_run_fill(&flags->desc, order ? &order->desc : nullptr, &first->desc, &inverse->desc, &lengths->desc));
+  check(rl_run_fill(&flags->desc, order ? &order->desc : nullptr, &first->desc, inverted ? &inverse->desc : nullptr,
+                    &lengths->desc));
 }
 
 // ---------------------------------------------------------------- counting
@@ -129,7 +131,6 @@ RL_OP(bincount) {
            shape_text(t).c_str(), weights ? shape_text(weights).c_str() : "");
   RL_CHECK(!t->is_meta(), NotImplemented,
            "bincount: the size of the result depends on data that a meta tensor does not have");
-  TensorRef wide = cast(t, RL_INT64);
   if (!nothing) {
     int64_t one = 1, bounds[2];
     rl_tensor low{}, high{};
@@ -139,7 +140,7 @@ RL_OP(bincount) {
     low.shape = low.strides = &one;
     high = low;
     high.data = bounds + 1;
-    check(rl_aminmax(&wide->desc, &low, &high));
+    check(rl_aminmax(&t->desc, &low, &high));
     RL_CHECK(bounds[0] >= 0, Runtime, "bincount: expected no negative numbers, got %lld", static_cast<ll>(bounds[0]));
     n = bounds[1] + 1;
   }
@@ -149,7 +150,7 @@ RL_OP(bincount) {
   if (nothing) return fill_value(out, Value::of(0));
   TensorRef w = weights ? cast(weights, dtype) : TensorRef();
   GilRelease gil(t->numel >= 4096);
-  check(rl_bincount(&wide->desc, w ? &w->desc : nullptr, &out->desc));
+  check(rl_bincount(&t->desc, w ? &w->desc : nullptr, &out->desc));
 }
 
 RL_OP(histc) {

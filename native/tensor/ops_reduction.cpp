@@ -98,9 +98,15 @@ DType sum_dtype(const Call& call, const Tensor* t, int at) {
   return is_integral_or_bool(t->dtype()) ? RL_INT64 : t->dtype();
 }
 
+// Whether a kernel with this output reads elements as their conversion to its dtype would be, without a copy.
+bool reads_as(DType from, DType wanted) {
+  if (is_integral_or_bool(from) && is_integral(wanted)) return true;  // modulo a power of 2, now or later
+  return !is_complex(from) && (wanted == RL_FLOAT32 || wanted == RL_FLOAT64);
+}
+
 // Reads the input in the dtype the result asks for, when that changes the sum (a bool result of floats, say).
 TensorRef as_dtype(Tensor* t, DType wanted, bool given) {
-  return given && wanted != t->dtype() ? cast(t, wanted) : TensorRef::share(t);
+  return given && wanted != t->dtype() && !reads_as(t->dtype(), wanted) ? cast(t, wanted) : TensorRef::share(t);
 }
 
 void sum_like(Call& call, Kernel kernel, const Value& dims, bool keepdim, int dtype_at) {

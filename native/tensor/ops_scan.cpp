@@ -30,7 +30,9 @@ void scan(Call& call, Scan kernel, int dtype_at, bool integers_widen) {
                 : integers_widen && is_integral_or_bool(t->dtype())
                     ? (call.out && call.out[0] ? call.out[0]->dtype() : RL_INT64)
                     : t->dtype();
-  TensorRef in = cast(t, dtype);
+  // Integers wrap the same way before and after they are added or multiplied, and the kernel widens them by pieces.
+  const bool widened = is_integral_or_bool(t->dtype()) && is_integral(dtype) && !t->lazy() && !t->is_wrapped();
+  TensorRef in = widened ? TensorRef::share(t) : cast(t, dtype);
   Tensor* out = call.result(0, dtype, Dims(t->ndim(), t->shape()));
   if (out->is_meta() || out->numel == 0) return;
   AtLeastOne i(in.get()), o(out);

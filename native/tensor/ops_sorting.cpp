@@ -16,16 +16,16 @@ void refuse_complex(const char* op, const Tensor* t) {
            dtype_name(t->dtype()));
 }
 
-void sort(Call& call, int64_t dim_argument, bool descending) {
+void sort(Call& call, int64_t dim_argument, bool descending, bool with_indices = true) {
   Tensor* t = call.tensor(0);
   refuse_complex("sort", t);
   int dim = wrap_dim(dim_argument, t->ndim());
   Dims shape(t->ndim(), t->shape());
   Tensor* values = call.result(0, t->dtype(), shape);
-  Tensor* indices = call.result(1, RL_INT64, shape);
+  Tensor* indices = with_indices ? call.result(1, RL_INT64, shape) : nullptr;
   if (values->is_meta()) return;
   GilRelease gil(t->numel >= 16384);
-  check(rl_sort(&t->desc, dim, descending, &values->desc, &indices->desc));
+  check(rl_sort(&t->desc, dim, descending, &values->desc, indices ? &indices->desc : nullptr));
 }
 
 // kthvalue, median, nanmedian and mode along a dim.
@@ -69,6 +69,7 @@ void select(Call& call, rl_select_kind kind, int64_t k, int64_t dim_argument, bo
 
 RL_OP(sort) { sort(call, call.integer(1), call.flag(2)); }
 RL_OP(sort_stable) { sort(call, call.integer(2), call.flag(3)); }
+RL_OP(_sorted) { sort(call, call.integer(1), false, false); }
 RL_OP(topk) {
   Tensor* t = call.tensor(0);
   refuse_complex("topk", t);

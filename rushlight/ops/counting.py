@@ -162,7 +162,7 @@ def _is_in(elements: Any, tests: Any, invert: bool) -> Any:
         ):
             dtype = rl.int64  # a number that the elements cannot be is compared, not refused
     elements, tests = (t.to(dtype) if hasattr(t, "dtype") else rl.tensor(t, dtype=dtype) for t in (elements, tests))
-    return rl._isin(elements, tests.reshape(-1).sort()[0], invert)
+    return rl._isin(elements, rl._sorted(tests.reshape(-1), 0), invert)
 
 
 # ---------------------------------------------------------------- what is the same
@@ -172,12 +172,12 @@ native(
     doc="The order that sorts the slices along a dimension lexicographically.",
 )
 native(
-    "_runs(Tensor self, int dim, Tensor? order, bool ordered) -> (Tensor, Tensor, Tensor)",
+    "_runs(Tensor self, int dim, Tensor? order, bool ordered, bool inverse) -> (Tensor, Tensor, Tensor)",
     batch="loop",
     out=False,
     doc="Runs of equal slices along a dimension (of elements of a vector for -1): where each begins, the run that each "
-    "slice belongs to, and their lengths. order: the slices in the order in which they are to be read, in which self "
-    "is already when it is ordered.",
+    "slice belongs to if inverse, and their lengths. order: the slices in the order in which they are to be read, in "
+    "which self is already when it is ordered.",
 )
 
 
@@ -200,14 +200,26 @@ def _slices(self: Any, dim: int, name: str) -> tuple[Any, int]:
     return self, dim
 
 
-def _unique_bytes(flat: Any) -> tuple[Any, Any]:
-    """The values of 8 bits that occur, in ascending order, and how often."""
-    signed = flat.dtype == rl.int8
-    places = flat.to(rl.uint8) if flat.dtype == rl.bool else flat.view(rl.uint8)
-    pieces = places.split(1 << 24)  # bincount widens its input
-    counts = sum(rl.bincount(piece, minlength=256) for piece in pieces).roll(128 if signed else 0)
+def _unique_narrow(flat: Any, return_inverse: bool) -> tuple[Any, Any, Any]:
+    """The integers of 8 or 16 bits that occur, in ascending order, where among them each element is, how often."""
+    signed = flat.dtype in (rl.int8, rl.int16)
+    low, size = (-128 if signed else 0), 256
+    if flat.dtype == rl.int16:
+        low, size = -(1 << 15), 1 << 16
+
+    def keys(piece: Any) -> Any:
+        return (piece.to(rl.int32) - low) if signed else piece.to(rl.uint8)
+
+    pieces = flat.split(1 << 24)  # keys may take more memory than the elements
+    counts = sum(rl.bincount(keys(piece), minlength=size) for piece in pieces)
     found = counts.nonzero().flatten()
-    return (found - 128 * signed).to(flat.dtype), counts[found]
+    inverse = None
+    if return_inverse:
+        places = (counts != 0).cumsum(0) - 1
+        inverse = rl.empty(flat.shape, dtype=rl.int64)
+        for piece, part in zip(pieces, inverse.split(1 << 24), strict=True):
+            rl.index_select(places, 0, keys(piece).to(rl.int32), out=part)
+    return (found + low).to(flat.dtype), inverse, counts[found]
 
 
 @composite(
@@ -232,15 +244,22 @@ def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool, d
         if self.is_complex():
             raise NotImplementedError(f"unique: not implemented for {self.dtype}")
         flat = self.detach().reshape(-1)
-        if flat.itemsize == 1 and not return_inverse:
-            values, counts = _unique_bytes(flat)
-            return _parts(values, None, counts, False, return_counts)
-        ordered, order = flat.sort()
-        first, inverse, counts = rl._runs(ordered, -1, order, True)
-        return _parts(flat[first], inverse.reshape(self.shape), counts, return_inverse, return_counts)
+        if flat.numel() >= 1 << 16 and not flat.is_floating_point() and flat.itemsize <= 2:
+            values, inverse, counts = _unique_narrow(flat, return_inverse)
+        elif return_inverse:
+            ordered, order = flat.sort()
+            first, inverse, counts = rl._runs(ordered, -1, order, True, True)
+            values = flat[first]
+        else:
+            ordered = rl._sorted(flat, 0)
+            first, inverse, counts = rl._runs(ordered, -1, None, False, False)
+            values = ordered[first]
+        if return_inverse:
+            inverse = inverse.reshape(self.shape)
+        return _parts(values, inverse, counts, return_inverse, return_counts)
     self, dim = _slices(self.detach(), dim, "unique")
     order = rl._sorted_slices(self, dim)
-    first, inverse, counts = rl._runs(self, dim, order, False)
+    first, inverse, counts = rl._runs(self, dim, order, False, return_inverse)
     return _parts(self.index_select(dim, first), inverse, counts, return_inverse, return_counts)
 
 
@@ -263,10 +282,12 @@ def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim
         if self.is_complex():
             raise NotImplementedError(f"unique_consecutive: not implemented for {self.dtype}")
         flat = self.detach().reshape(-1)
-        first, inverse, counts = rl._runs(flat, -1, None, False)
-        return _parts(flat[first], inverse.reshape(self.shape), counts, return_inverse, return_counts)
+        first, inverse, counts = rl._runs(flat, -1, None, False, return_inverse)
+        if return_inverse:
+            inverse = inverse.reshape(self.shape)
+        return _parts(flat[first], inverse, counts, return_inverse, return_counts)
     self, dim = _slices(self.detach(), dim, "unique_consecutive")
-    first, inverse, counts = rl._runs(self, dim, None, False)
+    first, inverse, counts = rl._runs(self, dim, None, False, return_inverse)
     return _parts(self.index_select(dim, first), inverse, counts, return_inverse, return_counts)
 
 

@@ -142,6 +142,13 @@ native(
 )
 
 
+native(
+    "_sorted(Tensor self, int dim) -> Tensor",
+    derivative={"self": lambda grad, self, dim: _spread(grad, self.shape, dim, rl.sort(self, dim)[1])},
+    doc="The elements in order along a dimension, without where they came from.",
+)
+
+
 @composite("msort(Tensor self) -> Tensor", out=True)
 def msort(self: Any) -> Any:
     """The elements in order along the first dimension; those of each column by themselves.
@@ -152,4 +159,4 @@ def msort(self: Any) -> Any:
     tensor([[2, 1],
             [3, 5]])
     """
-    return rl.sort(self, 0)[0]
+    return rl._sorted(self, 0)

@@ -159,6 +159,11 @@ def test_bincount(n):
             typed = weights.to(dtype)
             with_threads(threads, lambda sums=sums, w=typed: call("bincount", x, w, sums))
             assert torch.equal(sums, torch.bincount(x, weights.to(dtype), minlength=310))
+        for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
+            narrow = (x % 128).to(dtype)
+            for view in (narrow, narrow.repeat_interleave(2)[::2]):
+                with_threads(threads, lambda out=out, view=view: call("bincount", view, None, out))
+                assert torch.equal(out, torch.bincount(x % 128, minlength=310))
 
 
 def test_bincount_errors():
@@ -166,6 +171,8 @@ def test_bincount_errors():
     for bad in (3, -1):
         with pytest.raises(KernelError, match=f"index {bad} is out of bounds for dimension 0 with size 3"):
             call("bincount", torch.tensor([0, bad]), None, out)
+        with pytest.raises(KernelError, match=f"index {bad} is out of bounds for dimension 0 with size 3"):
+            call("bincount", torch.tensor([0, bad], dtype=torch.int8), torch.zeros(2), torch.zeros(3))
     with pytest.raises(KernelError, match=r"expected weights of input's shape \[2\], got \[3\]"):
         call("bincount", torch.tensor([0, 1]), torch.zeros(3), torch.zeros(3))
 

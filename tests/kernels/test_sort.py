@@ -85,7 +85,10 @@ def large(kind, n, dtype):
     return x
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64, torch.bfloat16, torch.float32, torch.float64])
+LARGE = [torch.int8, torch.int16, torch.int32, torch.int64, torch.bfloat16, torch.float16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", LARGE)
 @pytest.mark.parametrize("kind", ["random", "few", "equal", "ascending", "descending", "outlier"])
 @pytest.mark.parametrize("n", [130_000, 131_073, 300_001])
 def test_large(dtype, kind, n):
@@ -97,6 +100,11 @@ def test_large(dtype, kind, n):
             with_threads(threads, lambda a=got_values, b=got_indices, d=descending: call("sort", x, 0, d, a, b))
             assert torch.equal(got_indices, indices)
             assert torch.equal(bits(got_values), bits(values))
+        only, apart = torch.zeros_like(values), torch.zeros(n, 2, dtype=dtype)
+        call("sort", x, 0, descending, only, None)
+        assert torch.equal(bits(only), bits(values))
+        call("sort", x.repeat_interleave(2)[::2], 0, descending, apart[:, 1], None)
+        assert torch.equal(bits(apart[:, 1]), bits(values)) and not apart[:, 0].any()
 
 
 def test_keys_that_do_not_fit_beside_their_index():

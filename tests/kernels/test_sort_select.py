@@ -44,7 +44,7 @@ def test_topk(dtype, largest, shape, dim):
                 assert torch.equal(bits(got_values), bits(values))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float64, torch.int8])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float64, torch.int8, torch.float16, torch.int16])
 @pytest.mark.parametrize("order", ["random", "ascending", "descending", "equal"])
 def test_topk_of_long_rows(dtype, order):
     n = 200_001
@@ -129,14 +129,43 @@ def test_mode(dtype, shape, dim):
             assert torch.equal(indices, last)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [d for d in REAL if d != torch.bool])
 def test_select_of_long_rows(dtype):
     for x in (random(dtype, 300_001), sample(dtype, 300_001)):
         values, indices = sorted_by(x, 0, False)
-        for k in (1, 1000, 150_001, 300_001):
-            got_values, got_indices = select(x, x, 0, KTH, k)
-            assert got_indices.item() == indices[k - 1].item()
-            assert torch.equal(bits(got_values), bits(values[k - 1 : k]))
+        for view in (x, x.repeat_interleave(3)[::3]):
+            for k in (1, 1000, 150_001, 300_000, 300_001):
+                got_values, got_indices = select(view, x, 0, KTH, k)
+                assert got_indices.item() == indices[k - 1].item()
+                assert torch.equal(bits(got_values), bits(values[k - 1 : k]))
+        nans = int(x.isnan().sum()) if dtype.is_floating_point else 0
+        place = indices[(300_001 - nans - 1) // 2]
+        assert select(x, x, 0, NANMEDIAN)[1].item() == place.item()
+        assert select(x, x, 0, MEDIAN)[1].item() == (x.isnan().nonzero()[0].item() if nans else place.item())
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float32])
+def test_select_of_millions(dtype):
+    x = random(dtype, (1 << 22) + 3)
+    values, indices = sorted_by(x, 0, False)
+    for k in (1, 1 << 21, (1 << 21) + 1, x.numel() - 6, x.numel()):
+        got_values, got_indices = select(x, x, 0, KTH, k)
+        assert got_indices.item() == indices[k - 1].item()
+        assert torch.equal(bits(got_values), bits(values[k - 1 : k]))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float16, torch.bfloat16, torch.int32])
+def test_mode_of_long_rows(dtype):
+    x = torch.randint(-100, 100, (300_001,), generator=torch.Generator().manual_seed(3)).abs().to(dtype)
+    if dtype.is_floating_point:
+        x[5:20000] = NAN  # no two of them are equal
+    wanted = x.mode(0).values
+    values, indices = select(x, x, 0, MODE)
+    assert values.item() == wanted.item() and indices.item() == (x == wanted).nonzero()[-1].item()
+    if dtype.is_floating_point:
+        assert select(x[:100_000] * NAN, x[:100_000], 0, MODE)[1].item() == 0
+        x[:] = NAN
+        assert select(x, x, 0, MODE)[1].item() == 0
 
 
 def test_errors():

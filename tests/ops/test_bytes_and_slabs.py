@@ -41,17 +41,58 @@ def test_sort_bytes(dtype, shape, high):
         assert np.array_equal(x.median(along).indices.numpy(), np.take(order, (n - 1) // 2, along))
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_])
-def test_mode_and_unique_of_bytes(dtype):
-    array = bytes_of(dtype, (40_000,), 200)
+@pytest.mark.parametrize("n", [40_000, 140_000])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_, np.int16])
+def test_mode_and_unique_of_narrow_integers(dtype, n):
+    array = bytes_of(dtype, (n,), 200)
+    if dtype is np.int16:
+        array = (array - 100) * 300  # from end to end
     x = rushlight.from_numpy(array)
-    values, counts = np.unique(array, return_counts=True)
-    ours, how_often = rushlight.unique(x, return_counts=True)
+    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
+    ours, places, how_often = rushlight.unique(x, return_inverse=True, return_counts=True)
     assert ours.dtype == x.dtype and ours.tolist() == values.tolist() and how_often.tolist() == counts.tolist()
-    assert rushlight.unique(x).tolist() == values.tolist()
+    assert np.array_equal(places.numpy(), inverse) and rushlight.unique(x).tolist() == values.tolist()
+    assert rushlight.unique(x.view(2, -1), return_inverse=True)[1].shape == (2, n // 2)
+    assert rushlight.msort(x).tolist() == np.sort(array).tolist()
     most = values[counts.argmax()]
     found = x.mode()
     assert found.values.item() == most and found.indices.item() == np.flatnonzero(array == most)[-1]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_unique_and_msort_of_long_floats(dtype):
+    array = (np.random.default_rng(3).integers(-300, 300, 140_000) / 2).astype(dtype)
+    x = rushlight.from_numpy(array)
+    values, counts = np.unique(array, return_counts=True)
+    ours, how_often = rushlight.unique(x, return_counts=True)
+    assert np.array_equal(ours.numpy(), values) and np.array_equal(how_often.numpy(), counts)
+    assert np.array_equal(rushlight.msort(x).numpy(), np.sort(array))
+
+
+KINDS = [np.bool_, np.uint8, np.int8, np.int64, np.float16, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("wanted", ["uint8", "int16", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_sums_and_scans_in_another_dtype_are_those_of_the_converted(dtype, wanted):
+    """The conversion is left to the kernel where it can be: no bit may show it."""
+
+    def same(a, b):
+        assert np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
+
+    array = (np.random.default_rng(4).integers(-2, 3, (600, 300)) * 0.75).astype(dtype)
+    x, d = rushlight.from_numpy(array), getattr(rushlight, wanted)
+    for f in (rushlight.sum, rushlight.prod, rushlight.nansum):
+        for dims in ((), (0,), (1,)):
+            same(f(x, *dims, dtype=d), f(x.to(d), *dims, dtype=d))
+    for f in (rushlight.cumsum, rushlight.cumprod):
+        for dim in (0, 1):
+            same(f(x, dim, dtype=d), f(x.to(d), dim, dtype=d))
+    if wanted.startswith("float"):
+        assert rushlight.equal(x.mean(dtype=d), x.to(d).mean())
+    elif dtype not in (np.float16, np.float32, np.float64):
+        with np.errstate(over="ignore"):
+            assert np.array_equal(x.cumsum(1, dtype=d).numpy(), array.cumsum(1, dtype=wanted))
 
 
 @pytest.mark.parametrize("shape", [(300_000,), (3, 100_000), (100_000, 3), (2, 70_000, 2)], ids=str)

@@ -104,7 +104,7 @@ RL_API rl_status rl_run_fill(const rl_tensor* flags, const rl_tensor* order, con
                              const rl_tensor* inverse, const rl_tensor* lengths);
 
 /* out[v] = how often v occurs (weights == NULL, out int64), or the sum of its weights (float32 or float64, out of the
- * same dtype) in order. input: int64, one dim. A value outside out: RL_INDEX_ERROR. out is overwritten. */
+ * same dtype) in order. input: integers, one dim. A value outside out: RL_INDEX_ERROR. out is overwritten. */
 RL_API rl_status rl_bincount(const rl_tensor* input, const rl_tensor* weights, const rl_tensor* out);
 /* Counts of elements of equal bins over [low, high]; others and NaN are left out. input: float; out: one dim of input's
  * dtype, overwritten. */
