@@ -208,6 +208,16 @@ std::vector<Tensor*> index_list(const Parsed& p) {
   return list;
 }
 
+// A mask with one element for each of self, alone: index and index_put_ take it as it is.
+Tensor* whole_mask(const Tensor* self, PyObject* index) {
+  if (!is_tensor(index)) return nullptr;
+  Tensor* mask = tensor_of(index);
+  return mask->dtype() == RL_BOOL && mask->ndim() > 0 && same_shape(mask, self) && !mask->is_meta() &&
+                 !self->is_meta() && !mask->is_wrapped() && !self->is_wrapped()
+             ? mask
+             : nullptr;
+}
+
 }  // namespace
 
 // The view that a spec describes: per item (select, start) | (slice, start, step, length) | (new axis).
@@ -253,6 +263,8 @@ PyObject* tensor_subscript(PyObject* object, PyObject* index) {
       if (!thread_state.grad_mode) mark_view(v.get(), false);
       return v.take()->object();
     }
+    if (Tensor* mask = whole_mask(self, index))
+      return call(ops::index, {Value::of(self), Value::of_tensors(&mask, 1)}).take()->object();
     Parsed p;
     p.spec.reserve(16);
     parse_index(self, index, p);
@@ -290,7 +302,11 @@ int tensor_assign(PyObject* object, PyObject* index, PyObject* value) {
              "the tensor before writing to it (shape %s, strides %s)",
              shape_text(self).c_str(), shape_text(self->ndim(), self->strides()).c_str());
     Parsed p;
-    parse_index(self, index, p);
+    Tensor* mask = source.is_tensor() && source.tensor->numel != 1 ? nullptr : whole_mask(self, index);
+    if (mask)
+      p.tensors.emplace_back(0, TensorRef::share(mask));
+    else
+      parse_index(self, index, p);
     bool whole = p.trivial;
     if (p.tensors.empty()) {
       TensorRef view = whole ? TensorRef::share(self) : basic_view(self, p);

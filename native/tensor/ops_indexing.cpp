@@ -142,10 +142,49 @@ void check_index_dtype(const char* op, const Tensor* index) {
            "%s(): Expected dtype int32/int64 for index, got %s", op, dtype_name(index->dtype()));
 }
 
+int64_t count_mask(const rl_tensor* mask, int64_t elements, std::vector<int64_t>& offsets) {
+  offsets.resize(static_cast<size_t>(rl_mask_blocks(elements)));
+  int64_t count;
+  check(rl_mask_count(mask, offsets.data(), &count));
+  return count;
+}
+
+// The mask that is the only index and has one element for each of self: it needs no list of places.
+Tensor* only_mask(const Tensor* self, const Value& list) {
+  Tensor* t = list.size == 1 ? list.tensors[0] : nullptr;
+  return t && t->dtype() == RL_BOOL && t->ndim() > 0 && same_shape(t, self) && !t->is_meta() && !self->is_meta() &&
+                 !t->is_wrapped() && !self->is_wrapped()
+             ? t
+             : nullptr;
+}
+
+// self where the mask is true = a single value.
+bool fill_masked(Tensor* self, Tensor* mask, Tensor* value) {
+  const DType dtype = self->dtype();
+  if (!rl_elementwise_supports(RL_EW_where, dtype) && dtype != RL_FLOAT16 && dtype != RL_BFLOAT16) return false;
+  const bool in_place = mask->desc.data == self->desc.data && same_shape(mask, self) && dtype == RL_BOOL &&
+                        std::equal(mask->strides(), mask->strides() + mask->ndim(), self->strides());
+  TensorRef where = in_place ? TensorRef::share(mask) : without_overlap(mask, self);
+  TensorRef what = without_overlap(value, self);
+  rl_tensor number = what->desc;
+  number.ndim = 0;
+  const rl_tensor* in[3] = {&where->desc, &number, &self->desc};
+  rl_tensor* out = &self->desc;
+  GilRelease gil(self->numel >= 32768);
+  check(rl_elementwise(RL_EW_where, dtype, 3, in, 1, &out));
+  return true;
+}
+
 }  // namespace
 
 RL_OP(index) {
   Tensor* self = call.tensor(0);
+  if (Tensor* mask = only_mask(self, call[1])) {
+    std::vector<int64_t> offsets;
+    Tensor* out = call.result(0, self->dtype(), Dims{count_mask(&mask->desc, self->numel, offsets)});
+    GilRelease gil(self->numel >= 32768);
+    return check(rl_masked_select(&self->desc, &mask->desc, offsets.data(), &out->desc));
+  }
   Indices ix("index", self, call[1]);
   Tensor* out = call.result(0, self->dtype(), ix.result);
   if (out->is_meta()) return;
@@ -159,6 +198,11 @@ RL_OP(_index_backward) {
   Tensor* out = call.result(0, g->dtype(), shape);
   if (out->is_meta()) return;
   fill_value(out, Value::of(0));
+  Tensor* mask = only_mask(out, call[2]);
+  if (mask && g->dtype() != RL_COMPLEX32) {
+    GilRelease gil(out->numel >= 32768);
+    return check(rl_masked_scatter(&out->desc, &mask->desc, nullptr, &g->desc));
+  }
   Indices ix("index", out, call[2]);
   GilRelease gil(g->numel >= 32768);
   check(rl_index_put(&out->desc, ix.count(), ix.pointers.data(), ix.dims.data(), ix.at, &g->desc, 1));
@@ -170,6 +214,8 @@ RL_OP(index_put_) {
       self->dtype() == values->dtype(), Runtime,
       "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
       dtype_title(self->dtype()), dtype_title(values->dtype()));
+  Tensor* mask = values->numel == 1 && !call.flag(3) ? only_mask(self, call[1]) : nullptr;
+  if (mask && fill_masked(self, mask, values)) return;
   Indices ix("index_put_", self, call[1]);
   Broadcast checked(values, ix.result, "value tensor");
   if (self->is_meta()) return;
@@ -180,17 +226,6 @@ RL_OP(index_put_) {
 }
 
 // ---------------------------------------------------------------- masks
-
-namespace {
-
-int64_t count_mask(const rl_tensor* mask, int64_t elements, std::vector<int64_t>& offsets) {
-  offsets.resize(static_cast<size_t>(rl_mask_blocks(elements)));
-  int64_t count;
-  check(rl_mask_count(mask, offsets.data(), &count));
-  return count;
-}
-
-}  // namespace
 
 RL_OP(_nonzero) {
   Tensor* t = call.tensor(0);

@@ -186,6 +186,8 @@ def index(batch: Any, self: Any, indices: Any) -> Any:
 def index_backward(batch: Any, grad: Any, size: Any, indices: Any) -> Any:
     if any(batch.which(2)) or not batch.batched(0):
         return NotImplemented
+    if len(indices) == 1 and indices[0].dtype == rl.bool:
+        indices = indices[0].nonzero(as_tuple=True)
     if any(t is not None and t.dtype in (rl.bool, rl.uint8) for t in indices) or not _ahead(indices)[1]:
         return NotImplemented
     return batch.again(grad, (batch.size, *size), (None, *indices))
