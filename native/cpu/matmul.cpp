@@ -4,6 +4,7 @@
 // already, the others are copied. The output is cut into blocks that depend on the sizes alone, and each block is one
 // call of a single-threaded GEMM or GEMV; so the number of threads never changes a result.
 #include <climits>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -79,15 +80,20 @@ class BatchWalk {
 
 constexpr int64_t kSmallProduct = 512;     // multiplications that the kernel for small matrices does sooner
 constexpr int64_t kSmallWork = 1'500'000;  // multiplications: more of them pay for a second thread
+constexpr int64_t kLongDot = 1 << 24;      // terms from which a product of two vectors makes no copies
 constexpr int64_t kBatchWork = 4'000'000;  // of a matrix in a batch, whose matrices are what threads share
 
 struct Blocks {
-  int64_t rows, columns;        // of a block
-  int64_t per_row, per_matrix;  // blocks in a row of blocks; in a matrix
+  int64_t rows, columns;                // of a block
+  int64_t per_row = 1, per_matrix = 1;  // blocks in a row of blocks; in a matrix
+  void count(int64_t m, int64_t n) {
+    per_row = (n + columns - 1) / columns;
+    per_matrix = per_row * ((m + rows - 1) / rows);
+  }
 };
 
 Blocks blocks_of(int64_t m, int64_t n, int64_t k, bool batched) {
-  Blocks b{m, n, 1, 1};
+  Blocks b{m, n};
   // In doubles: the product of three sizes may pass 2^63.
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (work > static_cast<double>(batched ? kBatchWork : kSmallWork)) [[unlikely]] {
@@ -110,39 +116,36 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t k, bool batched) {
     b.rows = std::min(b.rows, most);
     b.columns = std::min(b.columns, most);
   }
-  b.per_row = (n + b.columns - 1) / b.columns;
-  b.per_matrix = b.per_row * ((m + b.rows - 1) / b.rows);
+  b.count(m, n);
   return b;
 }
 
 // A product with a vector reads the matrix once: memory, not arithmetic, sets the block.
 Blocks vector_blocks_of(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kElements = 1 << 17;
-  Blocks b{m, n, 1, 1};
+  Blocks b{m, n};
   int64_t& length = n == 1 ? b.rows : b.columns;
   const int64_t per_block = std::max<int64_t>(kElements / std::max<int64_t>(k, 1), 64) & ~int64_t{15};
   if (length > 2 * per_block) length = std::min<int64_t>(per_block, 1 << 20);
-  b.per_row = (n + b.columns - 1) / b.columns;
-  b.per_matrix = b.per_row * ((m + b.rows - 1) / b.rows);
+  b.count(m, n);
   return b;
 }
 
 // ---- layout
 
 // Whether rows x columns with these strides is a row-major (kNo) or a transposed (kYes) matrix with a leading
-// dimension.
+// dimension, which may be beyond BLAS's ints. That of a single line is never stepped by: any that BLAS accepts will do.
 template <class Size>
 bool blas_layout(int64_t rows, int64_t columns, Size row, Size column, Transpose& transpose, int64_t& leading) {
-  if ((column == 1 || columns == 1) && (rows == 1 || (row >= columns && row > 0)) && row <= INT_MAX) {
+  if ((column == 1 || columns == 1) && (rows == 1 || (row >= columns && row > 0))) {
     transpose = Transpose::kNo;
-    leading = rows == 1 ? columns : row;
-    if (columns == 1 && leading < 1) return false;
-    return leading <= INT_MAX;
+    leading = rows == 1 ? std::min<int64_t>(columns, INT_MAX) : row;
+    return columns > 1 || leading >= 1;
   }
-  if ((row == 1 || rows == 1) && (columns == 1 || (column >= rows && column > 0)) && column <= INT_MAX) {
+  if ((row == 1 || rows == 1) && (columns == 1 || (column >= rows && column > 0))) {
     transpose = Transpose::kYes;
-    leading = columns == 1 ? rows : column;
-    return leading <= INT_MAX;
+    leading = columns == 1 ? std::min<int64_t>(rows, INT_MAX) : column;
+    return true;
   }
   return false;
 }
@@ -242,6 +245,16 @@ struct BlasProduct {
   C alpha, beta;
   bool direct;  // out is written by BLAS itself, else through a tile
   bool vector;
+  int64_t terms = 1 << 30;  // of a call: an int counts no more
+
+  // Lines that lie too far apart for an int are taken one at a time: the blocks are shrunk, or the terms of a call.
+  void part_far_lines(Blocks& blocks) {
+    if (lda > INT_MAX) (transpose_a == Transpose::kNo ? blocks.rows : terms) = 1;
+    if (ldb > INT_MAX) (transpose_b == Transpose::kNo ? terms : blocks.columns) = 1;
+    lda = std::min<int64_t>(lda, INT_MAX);
+    ldb = std::min<int64_t>(ldb, INT_MAX);
+    blocks.count(p->m, p->n);
+  }
 
   // Rows [i, i + rows) and columns [j, j + columns) of one matrix of the batch.
   rl_status block(const BatchWalk& walk, int64_t i, int64_t rows, int64_t j, int64_t columns) const {
@@ -279,9 +292,8 @@ struct BlasProduct {
     const C* a = static_cast<const C*>(ma.data) + walk.offset(kA) + i * ma.row;
     const C* b = static_cast<const C*>(mb.data) + walk.offset(kB) + j * mb.column;
     C rest_beta = beta;
-    // More than an int counts: the sum over k in pieces.
     for (int64_t k = p->k;;) {
-      const int length = static_cast<int>(std::min<int64_t>(k, 1 << 30));
+      const int length = static_cast<int>(std::min(k, terms));
       if (vector) {
         if (p->n == 1) {
           const bool no = transpose_a == Transpose::kNo;
@@ -344,10 +356,19 @@ rl_status small_product(const Product& p) {
   return RL_OK;
 }
 
+// Whether operands in units of 16 lines and 32 terms would take far more memory than they do.
+bool pads_much(const Product& p) {
+  const double terms = std::ceil(static_cast<double>(p.k) / 32) * 32;
+  const double lines = std::ceil(static_cast<double>(p.m) / 16) * 16 + std::ceil(static_cast<double>(p.n) / 16) * 16;
+  constexpr double kMost = 1 << 26;
+  return lines * terms > kMost &&
+         lines * terms > 4 * (static_cast<double>(p.m) + static_cast<double>(p.n)) * static_cast<double>(p.k);
+}
+
 // Products large enough for the preparations to pay, on processors that can.
 bool is_bf16_product(const Product& p) {
   return static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) > 4096 && !p.copy_a &&
-         !p.copy_b && !p.copy_add && bf16_products();
+         !p.copy_b && !p.copy_add && bf16_products() && !pads_much(p);
 }
 
 rl_status bf16_batch(const Product& p) {
@@ -386,7 +407,8 @@ rl_status blas_product(Product& p) {
   run.beta = factor<C>(p.beta);
 
   Transpose transpose_out;
-  run.direct = std::is_same_v<C, S> && blas_layout(p.m, p.n, p.of[kOut].row, p.of[kOut].column, transpose_out, run.ldc);
+  run.direct = std::is_same_v<C, S> &&
+               blas_layout(p.m, p.n, p.of[kOut].row, p.of[kOut].column, transpose_out, run.ldc) && run.ldc <= INT_MAX;
   if (run.direct && transpose_out == Transpose::kYes) {
     // out^T = b^T a^T is row-major.
     std::swap(p.of[kA], p.of[kB]);
@@ -408,16 +430,14 @@ rl_status blas_product(Product& p) {
   } else {
     if (!pack<C, S>(p, kA, p.m, p.k, a.block) || !pack<C, S>(p, kB, p.k, p.n, b.block)) return RL_MEMORY_ERROR;
   }
-  // A copy may still have a leading dimension beyond an int.
-  if ((a.block && !blas_layout(p.m, p.k, p.of[kA].row, p.of[kA].column, run.transpose_a, run.lda)) ||
-      (b.block && !blas_layout(p.k, p.n, p.of[kB].row, p.of[kB].column, run.transpose_b, run.ldb)))
-    return fail(RL_VALUE_ERROR,
-                "matmul: a row of an operand is too long; expected at most %d elements, got m, n, k = %lld, %lld, %lld",
-                INT_MAX, static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k));
+  if (a.block) blas_layout(p.m, p.k, p.of[kA].row, p.of[kA].column, run.transpose_a, run.lda);
+  if (b.block) blas_layout(p.k, p.n, p.of[kB].row, p.of[kB].column, run.transpose_b, run.ldb);
   if (p.copy_add && !pack<S, S>(p, kAdd, p.m, p.n, add.block)) return RL_MEMORY_ERROR;
 
   run.vector = p.m == 1 || p.n == 1;
-  const Blocks blocks = run.vector ? vector_blocks_of(p.m, p.n, p.k) : blocks_of(p.m, p.n, p.k, p.batch != nullptr);
+  Blocks blocks = run.vector ? vector_blocks_of(p.m, p.n, p.k) : blocks_of(p.m, p.n, p.k, p.batch != nullptr);
+  if (std::max(run.lda, run.ldb) > INT_MAX) [[unlikely]]
+    run.part_far_lines(blocks);
   if (blocks.per_matrix == 1) {
     if (!p.batch) return run.block(BatchWalk(nullptr, 0), 0, p.m, 0, p.n);
     const int64_t work = p.m * p.n * p.k;  // at most kBatchWork, or a matrix times a vector
@@ -642,6 +662,15 @@ rl_status rl_matmul(const rl_tensor* a, const rl_tensor* b, const rl_tensor* add
   p.of[kOut] = {out->data, out->strides[nd - 2], out->strides[nd - 1]};
   p.of[kAdd] = add ? Matrix{add->data, add->strides[nd - 2], add->strides[nd - 1]} : Matrix{nullptr, 0, 0};
   p.add_is_out = add && add->data == out->data && same_strides(add, out);
+  if (nd == 2 && p.m == 1 && p.n == 1 && p.k > kLongDot && !add && alpha.re == 1 && alpha.im == 0) {
+    rl_tensor row = *a, column = *b, one = *out;
+    row.ndim = column.ndim = 1;
+    row.shape = column.shape = &p.k;
+    row.strides = &p.of[kA].column;
+    column.strides = &p.of[kB].row;
+    one.ndim = 0;
+    return rl_dot(&row, &column, 0, &one);
+  }
   p.copy_a = overlap(a, out);
   p.copy_b = overlap(b, out);
   p.copy_add = add && !p.add_is_out && overlap(add, out);

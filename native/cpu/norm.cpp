@@ -6,6 +6,7 @@
 namespace rl {
 namespace {
 
+constexpr int64_t kNormPiece = 1 << 20;        // elements that are copied at a time
 constexpr int64_t kMostPartials = 64;          // blocks of rows with sums of their own for the parameters' gradients
 constexpr int64_t kPartialElements = 4194304;  // and most elements of all these sums
 
@@ -35,28 +36,48 @@ rl_status forward(const char* name, const rl_tensor* in, int dims, const rl_tens
   RL_TRY(check_norm_count(name, "rstd", rstd, r.rows));
   const int dtype = working_float(in->dtype);
   const int64_t size = dtype_size(dtype);
-  DenseInput x, w, b;
-  DenseOutput y, means, rstds;
-  RL_TRY(x.open(in, dtype));
+  DenseInput w, b;
+  DenseOutput means, rstds;
   RL_TRY(w.open(weight, dtype));
   RL_TRY(b.open(bias, dtype));
-  RL_TRY(y.open(out, dtype));
   RL_TRY(means.open(mean, dtype));
   RL_TRY(rstds.open(rstd, dtype));
   const NormLoops& loops = norm_loops(dtype);
   const WorkingArray save_mean(means.data<void>(), dtype), save_rstd(rstds.data<void>(), dtype);
-  parallel_for(r.rows, r.n < kNormBlock ? kNormBlock / (r.n > 0 ? r.n : 1) : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const char* row = x.data<char>() + i * r.n * size;
-      double m, s;
-      loops.statistics(row, r.n, center, eps, &m, &s);
-      loops.normalize(row, y.data<char>() + i * r.n * size, r.n, m, s, w.data<void>(), b.data<void>(),
-                      moderate(m, s, dtype));
-      save_mean.set(i, m);
-      save_rstd.set(i, s);
+  // Rows from the `first` on.
+  const auto run = [&](const rl_tensor* from, const rl_tensor* to, int64_t first, int64_t rows) -> rl_status {
+    DenseInput x;
+    DenseOutput y;
+    RL_TRY(x.open(from, dtype));
+    RL_TRY(y.open(to, dtype));
+    parallel_for(rows, r.n < kNormBlock ? kNormBlock / (r.n > 0 ? r.n : 1) : 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const char* row = x.data<char>() + i * r.n * size;
+        double m, s;
+        loops.statistics(row, r.n, center, eps, &m, &s);
+        loops.normalize(row, y.data<char>() + i * r.n * size, r.n, m, s, w.data<void>(), b.data<void>(),
+                        moderate(m, s, dtype));
+        save_mean.set(first + i, m);
+        save_rstd.set(first + i, s);
+      }
+    });
+    return y.close();
+  };
+  // Copies in the working dtype are made of some rows at a time.
+  int along = 0;
+  while (along < in->ndim - dims && in->shape[along] == 1) ++along;
+  const bool dense = in->dtype == dtype && out->dtype == dtype && is_row_major(in) && is_row_major(out);
+  if (dense || along == in->ndim - dims || r.rows * r.n <= kNormPiece) {
+    RL_TRY(run(in, out, 0, r.rows));
+  } else {
+    const int64_t count = in->shape[along], rows = r.rows / count;
+    const int64_t step = std::max<int64_t>(1, kNormPiece / (rows * r.n));
+    for (int64_t start = 0; start < count; start += step) {
+      const int64_t here = std::min(step, count - start);
+      const Narrowed from(in, along, start, here), to(out, along, start, here);
+      RL_TRY(run(&from.desc, &to.desc, start * rows, here * rows));
     }
-  });
-  RL_TRY(y.close());
+  }
   RL_TRY(means.close());
   return rstds.close();
 }
