@@ -328,7 +328,9 @@ struct ScalarTensor {
 };
 // A dense row-major version of t: t itself (new reference) or a copy.
 TensorRef contiguous(Tensor* t);
-TensorRef resolved(Tensor* t);                   // t itself, or a lazy one's numbers in memory of its own; no autograd
+TensorRef resolved(Tensor* t);  // t itself, or a lazy one's numbers in memory of its own; no autograd
+// Fresh memory of t's shape on a device, in a memory format (0: row by row, 1: in t's order, 2 and 3: channels last).
+TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format, Device device);
 TensorRef cast(Tensor* t, DType dtype);          // t itself when the dtype is right; no autograd
 void copy_into(Tensor* dst, const Tensor* src);  // broadcast and converting copy; no version bump, no autograd
 void fill_value(Tensor* t, const Value& number);

@@ -11,10 +11,26 @@ namespace {
 using ll = long long;
 constexpr int64_t kContiguousFormat = 0, kPreserveFormat = 1, kChannelsLast = 2;
 
-// Fresh memory for a copy of t in a memory format.
-TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format) {
-  if (format == kPreserveFormat) return empty_preserve(t, dtype);
-  if (format == kContiguousFormat) return empty(dtype, t->ndim(), t->shape(), t->device());
+// Whether t lies in memory as a copy of it in this format would.
+bool has_format(const Tensor* t, int64_t format) {
+  if (format == kPreserveFormat) return true;
+  if (format == kContiguousFormat) return t->contiguous;
+  TensorRef wanted = empty_in_format(t, t->dtype(), format, t->device());
+  for (int i = 0; i < t->ndim(); i++)
+    if (t->size(i) != 1 && t->stride(i) != wanted->stride(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format, Device device) {
+  if (format == kPreserveFormat && device == t->device()) return empty_preserve(t, dtype);
+  if (format == kPreserveFormat) {
+    TensorRef same = empty_strided(t->dtype(), t->ndim(), t->shape(), t->strides(), Device::Meta);
+    TensorRef layout = empty_preserve(same.get(), dtype);
+    return empty_strided(dtype, t->ndim(), t->shape(), layout->strides(), device);
+  }
+  if (format == kContiguousFormat) return empty(dtype, t->ndim(), t->shape(), device);
   int ndim = format == kChannelsLast ? 4 : 5;
   RL_CHECK(t->ndim() == ndim, Runtime, "required rank %d tensor to use channels_last%s format, got shape %s", ndim,
            ndim == 5 ? "_3d" : "", shape_text(t).c_str());
@@ -26,23 +42,12 @@ TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format) {
   set(1);
   for (int d = ndim - 1; d >= 2; d--) set(d);
   set(0);
-  return empty_strided(dtype, ndim, t->shape(), strides, t->device());
+  return empty_strided(dtype, ndim, t->shape(), strides, device);
 }
-
-bool has_format(const Tensor* t, int64_t format) {
-  if (format == kPreserveFormat) return true;
-  if (format == kContiguousFormat) return t->contiguous;
-  TensorRef wanted = empty_in_format(t, t->dtype(), format);
-  for (int i = 0; i < t->ndim(); i++)
-    if (t->size(i) != 1 && t->stride(i) != wanted->stride(i)) return false;
-  return true;
-}
-
-}  // namespace
 
 RL_OP(clone) {
   Tensor* t = call.tensor(0);
-  TensorRef copy = empty_in_format(t, t->dtype(), call.integer_or(1, kPreserveFormat));
+  TensorRef copy = empty_in_format(t, t->dtype(), call.integer_or(1, kPreserveFormat), t->device());
   if (!t->is_meta()) copy_into(copy.get(), t);
   call.set(0, std::move(copy));
 }
@@ -60,9 +65,14 @@ RL_OP(contiguous) {
 RL_OP(to_dtype) {
   Tensor* t = call.tensor(0);
   DType dtype = call[1].dtype;
-  TensorRef copy = empty_in_format(t, dtype, call.integer_or(3, kPreserveFormat));
+  TensorRef copy = empty_in_format(t, dtype, call.integer_or(3, kPreserveFormat), t->device());
   if (!t->is_meta()) copy_into(copy.get(), t);
   call.set(0, std::move(copy));
+}
+
+RL_OP(_to_meta) {
+  Tensor* t = call.tensor(0);
+  call.set(0, empty_in_format(t, call[1].dtype, call.integer_or(2, kPreserveFormat), Device::Meta));
 }
 
 namespace {
@@ -72,7 +82,7 @@ void convert(Call& call, DType dtype, Device device, bool copy, const Value& for
   int64_t format = format_argument.is_none() ? kPreserveFormat : format_argument.integer;
   if (device != t->device()) {
     RL_CHECK(device == Device::Meta, NotImplemented, "Cannot copy out of meta tensor; no data!");
-    call.set(0, empty(dtype, t->ndim(), t->shape(), device));
+    call.set(0, rl::call(ops::_to_meta, {call[0], Value::of(dtype), Value::of(format)}));
     return;
   }
   if (dtype == t->dtype()) {

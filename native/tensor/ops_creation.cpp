@@ -110,20 +110,7 @@ Tensor* make_like(Call& call, int at) {
   Tensor* self = call.tensor(0);
   Options o(call, at, self->device());
   DType dtype = o.dtype_or(self->dtype());
-  int64_t format = call.integer_or(at + 5, 1);
-  TensorRef t;
-  if (format == 1) {
-    if (o.device == self->device())
-      t = empty_preserve(self, dtype);
-    else
-      t = empty(dtype, self->ndim(), self->shape(), o.device);
-  } else {
-    t = empty(dtype, self->ndim(), self->shape(), o.device);
-    if (format >= 2) {
-      GradGuard off(false);
-      t = rl::call(ops::clone, {Value::of(t), Value::of(format)});
-    }
-  }
+  TensorRef t = empty_in_format(self, dtype, call.integer_or(at + 5, 1), o.device);
   if (o.requires_grad) {
     RL_CHECK(is_differentiable(dtype), Runtime,
              "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));

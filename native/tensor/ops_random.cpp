@@ -36,9 +36,7 @@ TensorRef make_like(Call& call, int at) {
   Tensor* self = call.tensor(0);
   DType dtype = call[at].is_none() ? self->dtype() : call[at].dtype;
   Device device = call[at + 2].is_none() ? self->device() : static_cast<Device>(call[at + 2].integer);
-  int64_t format = call.integer_or(at + 5, 1);
-  TensorRef t = format == 1 && device == self->device() ? empty_preserve(self, dtype)
-                                                        : empty(dtype, self->ndim(), self->shape(), device);
+  TensorRef t = empty_in_format(self, dtype, call.integer_or(at + 5, 1), device);
   if (call[at + 4].as_bool()) {
     RL_CHECK(is_differentiable(dtype), Runtime,
              "Only Tensors of floating point and complex dtype can require gradients, got %s", dtype_name(dtype));

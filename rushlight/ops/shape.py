@@ -619,6 +619,14 @@ native(
     doc="The elements converted to a dtype; the tensor itself when nothing changes.",
 )
 native(
+    "_to_meta(Tensor self, ScalarType dtype, MemoryFormat? memory_format=None) -> Tensor",
+    batch="plain",
+    method=False,
+    out=False,
+    derivative={"self": lambda grad, self_dtype: grad.to("cpu", self_dtype)},
+    doc="A tensor without memory, of the layout that a copy would have. Its gradient has no numbers to be copied back.",
+)
+native(
     "copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
     batch="pointwise",
     public="",

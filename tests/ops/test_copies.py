@@ -277,3 +277,30 @@ def test_repeated_positions():
     assert rl.repeat_interleave(rl.tensor([], dtype=rl.int32)).dtype == rl.int32
     with pytest.raises(RuntimeError):
         rl.repeat_interleave(rl.tensor([2, 1]), output_size=4)
+
+
+def test_to_meta_keeps_layout_and_history():
+    cases = [
+        (rl.ones(2, 3).t(), {}, (1, 3)),
+        (rl.ones(2, 3, 4, 5).to(memory_format=rl.channels_last), {}, (60, 1, 15, 3)),
+        (rl.ones(2, 3, 4, 5), {"memory_format": rl.channels_last}, (60, 1, 15, 3)),
+        (rl.ones(6)[::2], {}, (1,)),
+        (rl.ones(1, 3).expand(4, 3), {}, (3, 1)),
+    ]
+    for x, options, strides in cases:
+        assert x.to("meta", **options).stride() == strides and x.to("meta", **options).is_meta
+    x = rl.ones(2, requires_grad=True)
+    y = x.to("meta", rl.float64)
+    assert y.requires_grad and y.dtype == rl.float64
+    with pytest.raises(NotImplementedError, match="meta"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like", "rand_like", "randn_like"])
+def test_likes_of_every_format(name):
+    like, x = getattr(rl, name), rl.ones(2, 3, 4, 5)
+    assert like(x, memory_format=rl.channels_last).stride() == (60, 1, 15, 3)
+    assert like(x.transpose(1, 2), memory_format=rl.contiguous_format).stride() == (60, 15, 5, 1)
+    assert like(x.transpose(1, 2)).stride() == like(x.transpose(1, 2), device="meta").stride() == (60, 5, 20, 1)
+    with pytest.raises(RuntimeError, match="rank 5"):
+        like(x, memory_format=rl.channels_last_3d)
