@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 _ELLIPSIS = "."
@@ -150,3 +151,26 @@ def einsum(equation: str, operands: list[Any]) -> Any:
     for x in [x for x in term if x not in output]:
         result, term = result.sum(term.index(x)), [y for y in term if y != x]
     return result.permute([term.index(x) for x in output])
+
+
+def _letters(sublist: Any) -> str:
+    """The subscripts of a list of numbers: 0 to 25 are capitals, 26 to 51 small letters."""
+    text = ""
+    for x in sublist:
+        if x is Ellipsis:
+            text += "..."
+            continue
+        number = operator.index(x)
+        if not 0 <= number < 52:
+            raise ValueError(f"einsum(): subscript in subscript list; expected a number in [0, 52), got {number}")
+        text += chr((ord("A") if number < 26 else ord("a") - 26) + number)
+    return text
+
+
+def from_sublists(*arguments: Any) -> tuple[str, list[Any]]:
+    """The equation and the operands of ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
+    if len(arguments) < 2:
+        raise ValueError("einsum(): expected an equation and its operands, or operands with a list of subscripts each")
+    result = "->" + _letters(arguments[-1]) if len(arguments) % 2 else ""
+    pairs = arguments[: len(arguments) // 2 * 2]
+    return ",".join(map(_letters, pairs[1::2])) + result, list(pairs[::2])

@@ -116,7 +116,13 @@ def _default_torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwa
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-    return _convert(result, cls)
+    return result if func in _plain_results() else _convert(result, cls)
+
+
+@functools.cache
+def _plain_results() -> set[Any]:
+    """What gives other tensors than results of the class: they stay what they are."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}  # type: ignore[union-attr]
 
 
 class TorchFunctionMode:

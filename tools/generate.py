@@ -34,6 +34,7 @@ KINDS = {
     "MemoryFormat": "MemoryFormat",
     "float[]": "FloatList",
     "Any": "Object",
+    "Any[]": "Object",
 }
 KEYWORDS = set("and or not xor float double int bool long short char register new delete switch default static".split())
 
@@ -81,6 +82,7 @@ def argument_row(op: Any, arg: Any, lines: list[str]) -> str:
         size = int(kind[4:-1] or 0)
         kind = "IntList"
     else:
+        size = -1 if kind == "Any[]" else 0
         kind = KINDS[kind]
     value, declaration = default_value(kind, arg.default, f"default_{op.symbol}_{arg.name}")
     if declaration:

@@ -38,6 +38,8 @@ void adopt_history(Tensor* self, Tensor* from);
 
 // Called for each result of a view operation, recording or not: sets creation and view_version.
 void mark_view(Tensor* view, bool multi_output);
+// Makes a tensor of a view whose base nobody else sees.
+void unmark_view(Tensor* view);
 
 // Wrapped tensors (vmap, forward mode; transform.cpp). An operation that has one among its arguments, or draws random
 // numbers inside vmap, runs through run_transformed in place of its implementation.

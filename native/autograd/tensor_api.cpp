@@ -507,24 +507,26 @@ PyGetSetDef autograd_tensor_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef autograd_tensor_methods[] = {
-    {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
+    {RL_METHOD("backward", backward), METH_FASTCALL | METH_KEYWORDS,
      "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
      "Adds the gradients of this tensor to the grad of the leaves. A scalar needs no `gradient`.\n\n"
      "Example::\n\n    >>> x = rushlight.ones(3, requires_grad=True)\n    >>> (x * x).sum().backward()\n    >>> "
      "x.grad\n"
      "    tensor([2., 2., 2.])"},
-    {"register_hook", register_hook, METH_O,
+    {RL_METHOD("register_hook", register_hook), METH_O,
      "Calls hook(grad) when the gradient of this tensor is known; a tensor that it returns replaces the gradient. "
      "Returns a handle "
      "whose remove() takes the hook away."},
-    {"register_post_accumulate_grad_hook", register_post_accumulate_grad_hook, METH_O,
+    {RL_METHOD("register_post_accumulate_grad_hook", register_post_accumulate_grad_hook), METH_O,
      "Calls hook(param) after the grad of this leaf was added to. Returns a handle."},
-    {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is not a leaf in its grad."},
-    {"requires_grad_", method(requires_grad_method), METH_FASTCALL | METH_KEYWORDS,
+    {RL_METHOD("retain_grad", retain_grad), METH_NOARGS,
+     "Keeps the gradient of a tensor that is not a leaf in its grad."},
+    {RL_METHOD("requires_grad_", requires_grad_method), METH_FASTCALL | METH_KEYWORDS,
      "requires_grad_(requires_grad=True)\n\nSwitches recording of operations on this leaf; returns it."},
-    {"detach", detach, METH_NOARGS, "The same memory as a tensor that does not require grad."},
-    {"detach_", detach_inplace, METH_NOARGS, "Makes this tensor a leaf that does not require grad; returns it."},
-    {"_is_view", is_view, METH_NOARGS, "True for a view of another tensor."},
+    {RL_METHOD("detach", detach), METH_NOARGS, "The same memory as a tensor that does not require grad."},
+    {RL_METHOD("detach_", detach_inplace), METH_NOARGS,
+     "Makes this tensor a leaf that does not require grad; returns it."},
+    {RL_METHOD("_is_view", is_view), METH_NOARGS, "True for a view of another tensor."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool engine_init(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }

@@ -66,6 +66,13 @@ void mark_view(Tensor* view, bool multi_output) {
   }
 }
 
+void unmark_view(Tensor* view) {
+  needs_grad(view);  // writes to the base since then belong to its history
+  if (view->output_index == kThroughBase) return;
+  view->creation = Creation::Default;
+  release(std::exchange(view->base, nullptr));
+}
+
 bool refresh_view(Tensor* t) {
   Tensor* base = t->base;
   uint32_t now = t->storage->version;

@@ -215,7 +215,7 @@ struct Builder {
   static bool sequence(PyObject* o) {
     if (PyList_Check(o) || PyTuple_Check(o)) return true;
     return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_tensor(o) &&
-           !PyObject_CheckBuffer(o);
+           !is_array(o);
   }
   void see(DType d) {
     found = found_any ? promote(found, d) : d;
@@ -251,7 +251,7 @@ struct Builder {
                  : v.tag == Tag::Double                      ? default_dtype
                                                              : complex_dtype(default_dtype));
     }
-    if (PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyUnicode_Check(o)) {
+    if (is_array(o)) {
       TensorRef t = tensor_over_buffer(o, false, "tensor()");
       for (int i = 0; i < t->ndim(); i++) extend(depth + i, t->size(i));
       close(depth + t->ndim());
@@ -260,6 +260,7 @@ struct Builder {
     if (!sequence(o)) {
       if (PyUnicode_Check(o))
         throw_error(ErrorKind::Type, "tensor(): can't make a tensor from a string ('%s')", PyUnicode_AsUTF8(o));
+      if (PyBytes_Check(o)) throw_error(ErrorKind::Type, "tensor(): can't make a tensor from bytes; use frombuffer");
       throw_error(ErrorKind::Runtime, "Could not infer dtype of %s", Py_TYPE(o)->tp_name);
     }
     PyObject* fast = PySequence_Fast(o, "tensor(): not a sequence");
@@ -362,7 +363,7 @@ struct Builder {
       return put(o, v);
     }
     if (is_tensor(o)) return copy_tensor(tensor_of(o));
-    if (PyObject_CheckBuffer(o)) return copy_tensor(tensor_over_buffer(o, false, "tensor()").get());
+    if (is_array(o)) return copy_tensor(tensor_over_buffer(o, false, "tensor()").get());
     PyObject* fast = PySequence_Fast(o, "tensor(): not a sequence");
     if (!fast) throw PythonError();
     try {
@@ -533,12 +534,18 @@ bool has_attribute(PyObject* o, const char* name) {
 
 }  // namespace
 
+// Other objects with a buffer (bytearray, array.array, memoryview) are sequences of numbers.
+bool is_array(PyObject* o) {
+  return PyObject_CheckBuffer(o) &&
+         PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__array_interface__");
+}
+
 TensorRef tensor_from_data(PyObject* data, int dtype, bool copy) {
   TensorRef source;
   if (is_tensor(data)) {
     source = TensorRef::share(tensor_of(data));
   } else if (!PyList_Check(data) && !PyTuple_Check(data) && !PyFloat_Check(data) && !PyLong_Check(data)) {
-    if (PyObject_CheckBuffer(data) && !PyBytes_Check(data)) {
+    if (is_array(data)) {
       source = tensor_over_buffer(data, false, "tensor()");
       if (source->storage->read_only) copy = true;
     } else if (has_attribute(data, "__dlpack__") || has_attribute(data, "__array__") ||
@@ -804,11 +811,11 @@ PyMethodDef data_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef exchange_methods[] = {
-    {"tolist", py_tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
-    {"item", py_item, METH_NOARGS, "The only element as a Python number."},
-    {"set_", as_method(py_set), METH_VARARGS | METH_KEYWORDS,
+    {RL_METHOD("tolist", py_tolist), METH_NOARGS, "The elements as nested lists of Python numbers."},
+    {RL_METHOD("item", py_item), METH_NOARGS, "The only element as a Python number."},
+    {RL_METHOD("set_", py_set), METH_VARARGS | METH_KEYWORDS,
      "Makes the tensor show other memory: of a tensor, or of a storage with offset, size and stride."},
-    {"resize_", as_method(py_resize), METH_FASTCALL | METH_KEYWORDS, "Changes the shape in place; what fits is kept."},
+    {RL_METHOD("resize_", py_resize), METH_FASTCALL | METH_KEYWORDS, "Changes the shape in place; what fits is kept."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool data_init(PyObject* module) {

@@ -85,17 +85,17 @@ bool is_numpy_number(PyTypeObject* type) {
   return false;
 }
 
-bool overflow_error() {
-  throw_error(ErrorKind::Runtime, "Overflow when unpacking long: the number does not fit into 64 bits");
+[[noreturn]] void overflow_error(ErrorKind kind) {
+  throw_error(kind, "Overflow when unpacking long: the number does not fit into 64 bits");
 }
 
 }  // namespace
 
-bool int_from(PyObject* o, int64_t& v) {
+bool int_from(PyObject* o, int64_t& v, ErrorKind too_large) {
   if (RL_LIKELY(PyLong_Check(o))) {
     int overflow;
     v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (RL_UNLIKELY(overflow)) overflow_error();
+    if (RL_UNLIKELY(overflow)) overflow_error(too_large);
     return true;
   }
   if (PyFloat_Check(o) || PyUnicode_Check(o) || !PyIndex_Check(o)) return false;
@@ -107,7 +107,7 @@ bool int_from(PyObject* o, int64_t& v) {
   int overflow;
   v = PyLong_AsLongLongAndOverflow(i, &overflow);
   Py_DECREF(i);
-  if (overflow) overflow_error();
+  if (overflow) overflow_error(too_large);
   return true;
 }
 
@@ -202,7 +202,7 @@ bool int_list(PyObject* o, Frame& f, Value& v) {
   }
   int64_t* p = f.more_ints(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; i++)
-    if (PyBool_Check(items[i]) || !int_from(items[i], p[i])) return false;
+    if ((i == 0 && PyBool_Check(items[i])) || !int_from(items[i], p[i], ErrorKind::Type)) return false;
   v = Value::of_ints(p, static_cast<int>(n));
   return true;
 }
@@ -278,7 +278,7 @@ inline bool convert(const Op& op, const Argument& a, PyObject* o, Frame& f, Valu
     }
     case Kind::Float:
       if (!scalar_from(o, v) && !number_from_tensor(o, v)) return false;
-      if (v.tag == Tag::Complex || v.tag == Tag::Bool) return false;
+      if (v.tag == Tag::Complex) return false;
       v = Value::of(v.as_double());
       return true;
     case Kind::Bool:
@@ -464,6 +464,20 @@ void convert_again(const Op& op, int i, PyObject* object, Frame& frame) {
              kind_text(a), Py_TYPE(object)->tp_name);
 }
 
+// The objects that an argument of type Any[] takes, as a tuple.
+bool rest_of(PyObject* const* objects, Py_ssize_t n, Frame& f, Value& v) {
+  PyObject* tuple = PyTuple_New(std::max<Py_ssize_t>(n, 0));
+  if (!tuple) return false;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyTuple_SET_ITEM(tuple, i, Py_NewRef(objects[i]));
+    if (classify(objects[i]) & kHasOverride) f.override_seen = true;
+  }
+  f.keep(tuple);
+  v.tag = Tag::Object;
+  v.object = tuple;
+  return true;
+}
+
 bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace,
            Frame& f, std::string* problem) {
   uint32_t seen = 0;
@@ -480,15 +494,20 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
     bool varargs = last >= at && op.arguments[last].kind == Kind::IntList && op.arguments[last].list_size == 0 &&
                    count - (last - at) >= 1 && !PyTuple_Check(args[last - at]) && !PyList_Check(args[last - at]) &&
                    args[last - at] != Py_None;
+    bool rest = last >= at && op.arguments[last].list_size < 0;
     bool tensor_varargs = !varargs && last >= at && op.arguments[last].kind == Kind::TensorList &&
                           count - (last - at) >= 1 && classify(args[last - at]) != kNotTensor;
-    if (varargs || tensor_varargs) {
+    if (rest) {
+      if (!rest_of(args + (last - at), count - (last - at), f, f.values[last])) throw PythonError();
+      seen |= 1u << last;
+      positional = last - at;
+    } else if (varargs || tensor_varargs) {
       auto n = static_cast<size_t>(count - (last - at));
       if (varargs) {
         int64_t* p = f.more_ints(n);
         for (size_t i = 0; i < n; i++)
           if (PyBool_Check(args[last - at + static_cast<Py_ssize_t>(i)]) ||
-              !int_from(args[last - at + static_cast<Py_ssize_t>(i)], p[i]))
+              !int_from(args[last - at + static_cast<Py_ssize_t>(i)], p[i], ErrorKind::Type))
             return wrong_type(op, last, args[last - at + static_cast<Py_ssize_t>(i)], problem);
         f.values[last] = Value::of_ints(p, static_cast<int>(n));
       } else {

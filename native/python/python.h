@@ -2,6 +2,9 @@
 #pragma once
 #include "../tensor/op.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "rushlight/elementwise.h"
 
 namespace rl {
@@ -100,7 +103,7 @@ struct Frame {
 // Converts a Python number. False (without an exception) when it is none.
 // `any_size`: an integer beyond 64 bits becomes a BigInt; otherwise it is an OverflowError.
 bool scalar_from(PyObject* o, Value& v, bool any_size = false);
-bool int_from(PyObject* o, int64_t& v);
+bool int_from(PyObject* o, int64_t& v, ErrorKind too_large = ErrorKind::Value);
 
 // Converts the arguments by one schema. False with `problem` (a message) when they do not fit.
 bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names, bool inplace,
@@ -119,13 +122,73 @@ PyObject* value_to_python(const Value& v);                 // new reference; the
 PyObject* call_group(const OpGroup& group, bool inplace, PyObject* callable, PyObject* self, PyObject* const* args,
                      Py_ssize_t count, PyObject* names);
 PyObject* call_override(PyObject* callable, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
-bool functions_init(PyObject* module);
 PyObject* method_object(const char* name);  // borrowed: the descriptor of Tensor under that name
+bool functions_init(PyObject* module);
+
+// Whether what is asked of this tensor goes to a mode or to the __torch_function__ of its class first.
+inline bool overridden(PyObject* tensor) {
+  return RL_UNLIKELY(thread_state.mode_depth || classify(tensor) & kHasOverride) && !thread_state.overrides_disabled;
+}
+
+// The name of a method as a template argument.
+template <size_t N>
+struct MethodName {
+  char text[N];
+  constexpr MethodName(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+
+// A plain method of Tensor behind the test for overrides, for a PyMethodDef: {RL_METHOD("dim", py_dim), METH_NOARGS,
+// ...}.
+template <MethodName name, auto F>
+struct Method;
+template <MethodName name, PyObject* (*F)(PyObject*, PyObject*)>
+struct Method<name, F> {
+  static PyObject* run(PyObject* self, PyObject* argument) {
+    if (RL_LIKELY(!overridden(self))) return F(self, argument);
+    PyObject* stack[2] = {self, argument};
+    return call_override(method_object(name.text), nullptr, stack, argument ? 2 : 1, nullptr);
+  }
+};
+template <MethodName name, PyObject* (*F)(PyObject*, PyObject* const*, Py_ssize_t)>
+struct Method<name, F> {
+  static PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+    if (RL_LIKELY(!overridden(self))) return F(self, args, n);
+    return call_override(method_object(name.text), self, args, n, nullptr);
+  }
+};
+template <MethodName name, PyObject* (*F)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>
+struct Method<name, F> {
+  static PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    if (RL_LIKELY(!overridden(self))) return F(self, args, n, names);
+    return call_override(method_object(name.text), self, args, n, names);
+  }
+};
+template <MethodName name, PyObject* (*F)(PyObject*, PyObject*, PyObject*)>
+struct Method<name, F> {
+  static PyObject* run(PyObject* self, PyObject* args, PyObject* kwargs) {
+    if (RL_LIKELY(!overridden(self))) return F(self, args, kwargs);
+    std::vector<PyObject*> stack(1, self);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) stack.push_back(PyTuple_GET_ITEM(args, i));
+    auto positional = static_cast<Py_ssize_t>(stack.size());
+    PyObject* names = PyTuple_New(kwargs ? PyDict_GET_SIZE(kwargs) : 0);
+    if (!names) return nullptr;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0, i = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value); i++) {
+      PyTuple_SET_ITEM(names, i, Py_NewRef(key));
+      stack.push_back(value);
+    }
+    PyObject* result = call_override(method_object(name.text), nullptr, stack.data(), positional, names);
+    Py_DECREF(names);
+    return result;
+  }
+};
+#define RL_METHOD(name, function) name, as_method(Method<name, function>::run)
 const OpGroup* find_group(const char* name);
 
 // ---------------------------------------------------------------- data
 
 TensorRef tensor_from_data(PyObject* data, int dtype_or_minus_one, bool copy);  // rushlight.tensor / as_tensor
+bool is_array(PyObject* o);                                                     // a NumPy array or number
 PyObject* item_of(const Tensor* t);                                             // numel must be 1
 PyObject* element_to_python(DType dtype, const void* p);
 PyObject* tensor_subscript(PyObject* self, PyObject* index);

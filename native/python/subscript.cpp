@@ -146,7 +146,7 @@ void take(const Tensor* self, PyObject* item, int ellipsis_dims, Parsed& p) {
     return take(self, PyObject_IsTrue(item) ? Py_True : Py_False, 0, p);
   } else if (!int_from(item, i)) {
     RL_CHECK(
-        !PyFloat_Check(item) && !PyUnicode_Check(item) && !PyDict_Check(item), Index,
+        PySequence_Check(item) || is_array(item), Index,
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
         Py_TYPE(item)->tp_name);
     TensorRef t = tensor_from_data(item, -1, true);
@@ -161,7 +161,38 @@ void take(const Tensor* self, PyObject* item, int ellipsis_dims, Parsed& p) {
   p.trivial = false;
 }
 
+// A sequence other than a tuple that holds sequences, tensors, slices, ... or None stands for a tuple, as once in
+// NumPy; longer ones than 31, and those of numbers alone, are index tensors.
+bool stands_for_tuple(PyObject* index) {
+  if (!PySequence_Check(index) || is_tensor(index) || is_array(index)) return false;
+  if (PyTuple_Check(index) || PyUnicode_Check(index) || PyBytes_Check(index)) return false;
+  Py_ssize_t n = PySequence_Size(index);
+  bool found = false;
+  for (Py_ssize_t i = 0; i < n && n < 32 && !found; i++) {
+    PyObject* item = PySequence_GetItem(index, i);
+    if (!item) break;
+    found = PySlice_Check(item) || item == Py_Ellipsis || item == Py_None || is_tensor(item) || PySequence_Check(item);
+    Py_DECREF(item);
+  }
+  PyErr_Clear();
+  return found;
+}
+
 void parse_index(const Tensor* self, PyObject* index, Parsed& p) {
+  if (RL_UNLIKELY(stands_for_tuple(index))) {
+    if (PyErr_WarnEx(PyExc_UserWarning,
+                     "x[seq] with a sequence that holds sequences, slices or tensors is read as x[tuple(seq)]; write "
+                     "tuple(seq), or rushlight.tensor(seq) for an index tensor",
+                     1) < 0)
+      throw PythonError();
+    PyObject* tuple = PySequence_Tuple(index);
+    if (!tuple) throw PythonError();
+    struct Release {
+      PyObject* o;
+      ~Release() { Py_DECREF(o); }
+    } guard{tuple};
+    return parse_index(self, tuple, p);
+  }
   PyObject* const* items = &index;
   Py_ssize_t n = 1;
   if (PyTuple_Check(index)) {
@@ -190,9 +221,10 @@ TensorRef basic_view(Tensor* self, const Parsed& p) {
 
 bool overridden(PyObject* self, PyObject* index) {
   if (RL_LIKELY(classify(self) == kIsTensor && !thread_state.mode_depth)) {
-    if (RL_LIKELY(!PyTuple_Check(index))) return (classify(index) & kHasOverride) && !thread_state.overrides_disabled;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
-      if (classify(PyTuple_GET_ITEM(index, i)) & kHasOverride) return !thread_state.overrides_disabled;
+    if (RL_LIKELY(!PyTuple_Check(index) && !PyList_Check(index)))
+      return (classify(index) & kHasOverride) && !thread_state.overrides_disabled;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(index); i++)
+      if (classify(PySequence_Fast_GET_ITEM(index, i)) & kHasOverride) return !thread_state.overrides_disabled;
     return false;
   }
   return !thread_state.overrides_disabled;

@@ -131,9 +131,11 @@ int set_data(PyObject* self, PyObject* value, void*) {
   }
 }
 
+PyGetSetDef dict_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes set from Python.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, nullptr, "The sizes of the dimensions, a Size.", nullptr},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "Attributes set from Python.", nullptr},
     {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
     {"device", get_device, nullptr, "Where the data is.", nullptr},
     {"layout", get_layout, nullptr, "rushlight.strided.", nullptr},
@@ -169,6 +171,38 @@ PyGetSetDef tensor_getset[] = {
     {"__array_priority__", get_priority, nullptr, "NumPy's arrays leave operators with a tensor to the tensor.",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// What Tensor gets for an entry of the tables: the same behind the test for overrides, which are asked for the
+// attribute's __get__ or __set__.
+PyObject* override_attribute(const PyGetSetDef* entry, const char* method, PyObject* self, PyObject* value) {
+  PyObject* callable = PyObject_GetAttrString(method_object(entry->name), method);
+  if (!callable) return nullptr;
+  PyObject* stack[2] = {self, value};
+  PyObject* result = call_override(callable, nullptr, stack, value ? 2 : 1, nullptr);
+  Py_DECREF(callable);
+  return result;
+}
+PyObject* get_attribute(PyObject* self, void* closure) {
+  const auto* entry = static_cast<const PyGetSetDef*>(closure);
+  if (RL_LIKELY(!overridden(self))) return entry->get(self, entry->closure);
+  return override_attribute(entry, "__get__", self, nullptr);
+}
+int set_attribute(PyObject* self, PyObject* value, void* closure) {
+  const auto* entry = static_cast<const PyGetSetDef*>(closure);
+  if (RL_LIKELY(!overridden(self) || !value)) return entry->set(self, value, entry->closure);
+  PyObject* done = override_attribute(entry, "__set__", self, value);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+bool add_attributes(PyGetSetDef* table) {
+  for (PyGetSetDef* entry = table; entry->name; entry++) {
+    auto* seen = new PyGetSetDef{entry->name, get_attribute, entry->set ? set_attribute : nullptr, entry->doc, entry};
+    PyObject* o = PyDescr_NewGetSet(&TensorType, seen);  // which keeps the entry for the life of the process
+    if (!o || PyDict_SetItemString(TensorType.tp_dict, entry->name, o) < 0) return false;
+    Py_DECREF(o);
+  }
+  return true;
+}
 
 // ---------------------------------------------------------------- plain methods
 
@@ -302,28 +336,30 @@ PyObject* py_as_subclass(PyObject* self, PyObject* cls) {
 }
 
 PyMethodDef tensor_methods[] = {
-    {"size", as_method(py_size), METH_FASTCALL | METH_KEYWORDS, "The shape, or the size of one dimension."},
-    {"stride", as_method(py_stride), METH_FASTCALL, "The strides in elements, or that of one dimension."},
-    {"dim", py_dim, METH_NOARGS, "The number of dimensions."},
-    {"ndimension", py_dim, METH_NOARGS, "The number of dimensions."},
-    {"numel", py_numel, METH_NOARGS, "The number of elements."},
-    {"nelement", py_numel, METH_NOARGS, "The number of elements."},
-    {"element_size", py_element_size, METH_NOARGS, "Bytes of one element."},
-    {"data_ptr", py_data_ptr, METH_NOARGS, "The address of the first element."},
-    {"storage_offset", py_storage_offset, METH_NOARGS,
+    {RL_METHOD("size", py_size), METH_FASTCALL | METH_KEYWORDS, "The shape, or the size of one dimension."},
+    {RL_METHOD("stride", py_stride), METH_FASTCALL, "The strides in elements, or that of one dimension."},
+    {RL_METHOD("dim", py_dim), METH_NOARGS, "The number of dimensions."},
+    {RL_METHOD("ndimension", py_dim), METH_NOARGS, "The number of dimensions."},
+    {RL_METHOD("numel", py_numel), METH_NOARGS, "The number of elements."},
+    {RL_METHOD("nelement", py_numel), METH_NOARGS, "The number of elements."},
+    {RL_METHOD("element_size", py_element_size), METH_NOARGS, "Bytes of one element."},
+    {RL_METHOD("data_ptr", py_data_ptr), METH_NOARGS, "The address of the first element."},
+    {RL_METHOD("storage_offset", py_storage_offset), METH_NOARGS,
      "Elements between the start of the storage and the first element."},
-    {"get_device", py_get_device, METH_NOARGS, "-1 on the CPU."},
-    {"is_contiguous", as_method(py_is_contiguous), METH_VARARGS | METH_KEYWORDS, "True when row-major without gaps."},
-    {"untyped_storage", py_untyped_storage, METH_NOARGS, "The memory behind the tensor."},
-    {"is_floating_point", py_is_floating_point, METH_NOARGS, "True for real floating point elements."},
-    {"is_complex", py_is_complex, METH_NOARGS, "True for complex elements."},
-    {"is_signed", py_is_signed, METH_NOARGS, "True when the dtype holds negative numbers."},
-    {"is_inference", py_is_inference, METH_NOARGS, "True when made in inference mode."},
-    {"is_conj", py_is_lazy<kConjugated>, METH_NOARGS, "True when the numbers are the conjugates of those in memory."},
-    {"is_neg", py_is_lazy<kNegated>, METH_NOARGS, "True when the numbers are the negatives of those in memory."},
-    {"is_shared", py_is_shared, METH_NOARGS, "True when the memory is shared between processes."},
-    {"is_pinned", py_false_method, METH_NOARGS, "True for page-locked memory."},
-    {"is_set_to", py_is_set_to, METH_O, "True when both have the same memory, shape and strides."},
+    {RL_METHOD("get_device", py_get_device), METH_NOARGS, "-1 on the CPU."},
+    {RL_METHOD("is_contiguous", py_is_contiguous), METH_VARARGS | METH_KEYWORDS, "True when row-major without gaps."},
+    {RL_METHOD("untyped_storage", py_untyped_storage), METH_NOARGS, "The memory behind the tensor."},
+    {RL_METHOD("is_floating_point", py_is_floating_point), METH_NOARGS, "True for real floating point elements."},
+    {RL_METHOD("is_complex", py_is_complex), METH_NOARGS, "True for complex elements."},
+    {RL_METHOD("is_signed", py_is_signed), METH_NOARGS, "True when the dtype holds negative numbers."},
+    {RL_METHOD("is_inference", py_is_inference), METH_NOARGS, "True when made in inference mode."},
+    {RL_METHOD("is_conj", py_is_lazy<kConjugated>), METH_NOARGS,
+     "True when the numbers are the conjugates of those in memory."},
+    {RL_METHOD("is_neg", py_is_lazy<kNegated>), METH_NOARGS,
+     "True when the numbers are the negatives of those in memory."},
+    {RL_METHOD("is_shared", py_is_shared), METH_NOARGS, "True when the memory is shared between processes."},
+    {RL_METHOD("is_pinned", py_false_method), METH_NOARGS, "True for page-locked memory."},
+    {RL_METHOD("is_set_to", py_is_set_to), METH_O, "True when both have the same memory, shape and strides."},
     {"_make_subclass", as_method(py_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {"as_subclass", py_as_subclass, METH_O, "The same tensor as an object of another class."},
     {nullptr, nullptr, 0, nullptr}};
@@ -397,25 +433,25 @@ PyObject* inplace(const Op& op, PyObject* a, PyObject* b, const char* method) {
   PyObject* slot(PyObject* a, PyObject* b) { return binary(ops::op, a, b, method, reflected); }
 #define RL_INPLACE(slot, op, method) \
   PyObject* slot(PyObject* a, PyObject* b) { return inplace(ops::op, a, b, method); }
-RL_BINARY(slot_add, add, "__add__", "__radd__")
-RL_BINARY(slot_sub, sub, "__sub__", "__rsub__")
-RL_BINARY(slot_mul, mul, "__mul__", "__rmul__")
-RL_BINARY(slot_div, div, "__truediv__", "__rtruediv__")
+RL_BINARY(slot_add, add, "add", "add")
+RL_BINARY(slot_sub, sub, "sub", "__rsub__")
+RL_BINARY(slot_mul, mul, "mul", "mul")
+RL_BINARY(slot_div, div, "div", "__rdiv__")
 RL_BINARY(slot_floor_div, floor_divide, "__floordiv__", "__rfloordiv__")
-RL_BINARY(slot_remainder, remainder, "__mod__", "__rmod__")
-RL_BINARY(slot_matmul, matmul, "__matmul__", "__rmatmul__")
-RL_BINARY(slot_and, bitwise_and, "__and__", "__rand__")
-RL_BINARY(slot_or, bitwise_or, "__or__", "__ror__")
-RL_BINARY(slot_xor, bitwise_xor, "__xor__", "__rxor__")
+RL_BINARY(slot_remainder, remainder, "remainder", "__rmod__")
+RL_BINARY(slot_matmul, matmul, "matmul", "__rmatmul__")
+RL_BINARY(slot_and, bitwise_and, "__and__", "bitwise_and")
+RL_BINARY(slot_or, bitwise_or, "__or__", "bitwise_or")
+RL_BINARY(slot_xor, bitwise_xor, "__xor__", "bitwise_xor")
 RL_BINARY(slot_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
 RL_BINARY(slot_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 PyObject* slot_pow(PyObject* a, PyObject* b, PyObject*) { return binary(ops::pow, a, b, "__pow__", "__rpow__"); }
-RL_INPLACE(slot_iadd, add, "__iadd__")
-RL_INPLACE(slot_isub, sub, "__isub__")
-RL_INPLACE(slot_imul, mul, "__imul__")
-RL_INPLACE(slot_idiv, div, "__itruediv__")
-RL_INPLACE(slot_ifloor_div, floor_divide, "__ifloordiv__")
-RL_INPLACE(slot_iremainder, remainder, "__imod__")
+RL_INPLACE(slot_iadd, add, "add_")
+RL_INPLACE(slot_isub, sub, "sub_")
+RL_INPLACE(slot_imul, mul, "mul_")
+RL_INPLACE(slot_idiv, div, "div_")
+RL_INPLACE(slot_ifloor_div, floor_divide, "floor_divide_")
+RL_INPLACE(slot_iremainder, remainder, "remainder_")
 RL_INPLACE(slot_iand, bitwise_and, "__iand__")
 RL_INPLACE(slot_ior, bitwise_or, "__ior__")
 RL_INPLACE(slot_ixor, bitwise_xor, "__ixor__")
@@ -428,9 +464,12 @@ PyObject* unary(const Op& op, PyObject* a, const char* method) {
     if (PyObject* callable = method_object(method)) return call_override(callable, nullptr, &a, 1, nullptr);
   return guarded([&]() -> PyObject* { return call(op, {Value::of(tensor_of(a))}).take()->object(); });
 }
-PyObject* slot_neg(PyObject* a) { return unary(ops::neg, a, "__neg__"); }
-PyObject* slot_pos(PyObject* a) { return Py_NewRef(a); }
-PyObject* slot_abs(PyObject* a) { return unary(ops::abs, a, "__abs__"); }
+PyObject* slot_neg(PyObject* a) { return unary(ops::neg, a, "neg"); }
+PyObject* slot_pos(PyObject* a) {
+  if (overridden(a)) return call_override(method_object("positive"), nullptr, &a, 1, nullptr);
+  return Py_NewRef(a);
+}
+PyObject* slot_abs(PyObject* a) { return unary(ops::abs, a, "abs"); }
 PyObject* slot_invert(PyObject* a) { return unary(ops::bitwise_not, a, "__invert__"); }
 
 PyObject* the_item(PyObject* self, const char* what) {
@@ -441,8 +480,17 @@ PyObject* the_item(PyObject* self, const char* what) {
     return item_of(t);
   });
 }
+PyObject* override_slot(PyObject* self, const char* method) {
+  return call_override(method_object(method), nullptr, &self, 1, nullptr);
+}
 int slot_bool(PyObject* self) {
   Tensor* t = tensor_of(self);
+  if (overridden(self)) {
+    PyObject* answer = override_slot(self, "__bool__");
+    int r = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return r;
+  }
   if (t->numel != 1) {
     PyErr_Format(PyExc_RuntimeError, "Boolean value of Tensor with %s is ambiguous",
                  t->numel == 0 ? "no values" : "more than one value");
@@ -455,6 +503,7 @@ int slot_bool(PyObject* self) {
   return r;
 }
 PyObject* slot_float(PyObject* self) {
+  if (overridden(self)) return override_slot(self, "__float__");
   PyObject* item = the_item(self, "Scalar");
   if (!item) return nullptr;
   PyObject* r = PyNumber_Float(item);
@@ -467,6 +516,7 @@ PyObject* slot_float(PyObject* self) {
   return r;
 }
 PyObject* slot_int(PyObject* self) {
+  if (overridden(self)) return override_slot(self, "__int__");
   PyObject* item = the_item(self, "Scalar");
   if (!item) return nullptr;
   PyObject* r = PyNumber_Long(item);
@@ -474,6 +524,7 @@ PyObject* slot_int(PyObject* self) {
   return r;
 }
 PyObject* slot_index(PyObject* self) {
+  if (overridden(self)) return override_slot(self, "__index__");
   Tensor* t = tensor_of(self);
   if (!is_integral_or_bool(t->dtype()) || t->numel != 1) {
     PyErr_SetString(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
@@ -494,8 +545,8 @@ PyObject* py_complex_method(PyObject* self, PyObject*) {
 }
 
 PyObject* slot_compare(PyObject* a, PyObject* b, int which) {
-  static const char* const names[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
-  static const char* const mirrored[] = {"__gt__", "__ge__", "__eq__", "__ne__", "__lt__", "__le__"};
+  static const char* const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+  static const char* const mirrored[] = {"gt", "ge", "eq", "ne", "lt", "le"};
   const Op* op = nullptr;
   switch (which) {
     case Py_LT:
@@ -517,10 +568,17 @@ PyObject* slot_compare(PyObject* a, PyObject* b, int which) {
       op = &ops::ge;
       break;
   }
-  return binary(*op, a, b, names[which], mirrored[which]);
+  const bool subclass = which == Py_EQ && (is_tensor(b) || classify(a) & kHasOverride);  // which ask for __eq__
+  return binary(*op, a, b, subclass ? "__eq__" : names[which], mirrored[which]);
 }
 
 Py_ssize_t slot_length(PyObject* self) {
+  if (overridden(self)) {
+    PyObject* answer = override_slot(self, "__len__");
+    Py_ssize_t r = answer ? PyNumber_AsSsize_t(answer, PyExc_OverflowError) : -1;
+    Py_XDECREF(answer);
+    return r;
+  }
   Tensor* t = tensor_of(self);
   if (t->ndim() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -543,14 +601,19 @@ PyObject* python_helper(const char* function, PyObject* self, PyObject* argument
   Py_DECREF(f);
   return r;
 }
-PyObject* slot_repr(PyObject* self) { return python_helper("_repr", self); }
+PyObject* slot_repr(PyObject* self) {
+  if (overridden(self)) return override_slot(self, "__repr__");
+  return python_helper("_repr", self);
+}
 PyObject* py_format(PyObject* self, PyObject* spec) { return python_helper("_format", self, spec); }
-PyObject* slot_iter(PyObject* self) { return python_helper("_iter", self); }
+PyObject* slot_iter(PyObject* self) { return python_helper("_iter", self); }  // through unbind
 PyObject* py_reduce_ex(PyObject* self, PyObject* protocol) { return python_helper("_reduce_ex", self, protocol); }
 PyObject* py_deepcopy(PyObject* self, PyObject* memo) { return python_helper("_deepcopy", self, memo); }
 PyObject* py_reversed(PyObject* self, PyObject*) { return python_helper("_reversed", self); }
 int slot_contains(PyObject* self, PyObject* element) {
-  PyObject* r = python_helper("_contains", self, element);
+  PyObject* stack[2] = {self, element};
+  PyObject* r = overridden(self) ? call_override(method_object("__contains__"), nullptr, stack, 2, nullptr)
+                                 : python_helper("_contains", self, element);
   if (!r) return -1;
   int v = PyObject_IsTrue(r);
   Py_DECREF(r);
@@ -588,11 +651,11 @@ PyObject* py_new(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef protocol_methods[] = {
     {"new", as_method(py_new), METH_VARARGS | METH_KEYWORDS, "The legacy constructor in this tensor's dtype."},
-    {"__format__", py_format, METH_O, nullptr},
-    {"__reduce_ex__", py_reduce_ex, METH_O, nullptr},
-    {"__deepcopy__", py_deepcopy, METH_O, nullptr},
-    {"__reversed__", py_reversed, METH_NOARGS, nullptr},
-    {"__complex__", py_complex_method, METH_NOARGS, nullptr},
+    {RL_METHOD("__format__", py_format), METH_O, nullptr},
+    {RL_METHOD("__reduce_ex__", py_reduce_ex), METH_O, nullptr},
+    {RL_METHOD("__deepcopy__", py_deepcopy), METH_O, nullptr},
+    {RL_METHOD("__reversed__", py_reversed), METH_NOARGS, nullptr},
+    {RL_METHOD("__complex__", py_complex_method), METH_NOARGS, nullptr},
     {"__torch_function__", as_method(py_torch_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -678,7 +741,7 @@ PyTypeObject make_tensor_type() {
   t.tp_hash = slot_hash;
   t.tp_repr = slot_repr;
   t.tp_iter = slot_iter;
-  t.tp_getset = tensor_getset;
+  t.tp_getset = dict_getset;
   t.tp_methods = tensor_methods;
   t.tp_new = tensor_new;
   t.tp_init = tensor_init;
@@ -702,11 +765,7 @@ PyTypeObject TensorType = make_tensor_type();
 bool tensor_type_init(PyObject* module) {
   if (PyType_Ready(&TensorType) < 0) return false;
   if (!add_all(protocol_methods) || !add_all(exchange_methods) || !add_all(autograd_tensor_methods)) return false;
-  for (PyGetSetDef* g = autograd_tensor_getset; g->name; g++) {
-    PyObject* o = PyDescr_NewGetSet(&TensorType, g);
-    if (!o || PyDict_SetItemString(TensorType.tp_dict, g->name, o) < 0) return false;
-    Py_DECREF(o);
-  }
+  if (!add_attributes(tensor_getset) || !add_attributes(autograd_tensor_getset)) return false;
   PyType_Modified(&TensorType);
   return PyModule_AddObject(module, "Tensor", Py_NewRef(reinterpret_cast<PyObject*>(&TensorType))) == 0;
 }

@@ -307,6 +307,23 @@ bool is_named(const std::string& message) {
   }
 }
 
+// A composite may build its result as a view of a tensor of its own; nobody else sees that one, so the result counts as
+// a tensor by itself: no `_is_view()`, and `detach_()` works.
+[[gnu::noinline]] static void own_results(const Op& op, const Value* args, Value* results) {
+  auto seen = [&](const Tensor* t, int at) {
+    bool found = false;
+    each_tensor(op, args, [&](Tensor* given) { found |= given->storage == t->storage; });
+    for (int i = 0; i < op.result_count; i++)
+      found |= i != at && results[i].is_tensor() && results[i].tensor->storage == t->storage;
+    return found;
+  };
+  for (int i = 0; i < op.result_count; i++) {
+    if (!results[i].is_tensor()) continue;
+    Tensor* t = results[i].tensor;
+    if (t->base && !t->is_wrapped() && !seen(t, i)) unmark_view(t);
+  }
+}
+
 // What runs in place of the implementation, if anything: a rule for wrapped tensors, a source of results for operations
 // that make new tensors (below the tape, above the kernels), or the implementation on what lazy tensors stand for.
 [[gnu::noinline]] static OpFunction chosen_body(const Op& op, const Value* args, Tensor* const* out, bool lazy) {
@@ -354,6 +371,7 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
       release_results(results, op.result_count);
       rethrow_named(op);
     }
+    if (op.flags & kComposite) own_results(op, args, results);
     if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
   } else {
     Node* node = record_begin(op, args, mask, writes);

@@ -159,7 +159,7 @@ struct Argument {
   Kind kind;
   bool optional;  // None is accepted
   bool has_default;
-  int8_t list_size;     // of int[2]: a single int stands for that many; 0 for any length
+  int8_t list_size;     // of int[2]: a single int stands for that many; 0 for any length; -1: takes all that follow
   Value default_value;  // not a tensor
   PyObject* interned;   // the name as Python keyword, set at its first use
 };

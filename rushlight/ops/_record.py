@@ -10,7 +10,7 @@ A record says all there is to know about one overload of one operation. Four kin
 Schemas are in PyTorch's notation, ``add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor``. A name after
 a dot is an overload: ``sum`` and ``sum.dim`` are one Python function. Types: Tensor, Tensor?, Tensor[], Tensor?[],
 Tensor|Scalar, Scalar, int, int[], int[2], float, float[], bool, str, ScalarType (a dtype), Device, Generator, Layout,
-MemoryFormat, Any; each may end in ``?``.
+MemoryFormat, Any, Any[] (all that follow, the last argument); each may end in ``?``.
 """
 
 from __future__ import annotations

@@ -310,3 +310,14 @@ def einsum(equation: str, operands: tuple[Any, ...]) -> Any:
     from rushlight._einsum import einsum as contract
 
     return contract(equation, list(operands))
+
+
+@composite("einsum.sublist(Tensor operand, Any[] more) -> Tensor", method=False)
+def einsum_sublist(operand: Any, more: tuple[Any, ...]) -> Any:
+    """einsum with a list of numbers in [0, 52) behind each operand in place of letters, ... for an ellipsis.
+
+    A last list names the dimensions of the result.
+    """
+    from rushlight._einsum import from_sublists
+
+    return rl.einsum(*from_sublists(operand, *more))
