@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -9,20 +10,24 @@ from typing import Any
 _ELLIPSIS = "."
 
 
-def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[str]]:
-    """Labels of the operands' and the result's dimensions; broadcast ones are ".0", ".1", ... from the right."""
+@functools.lru_cache(maxsize=256)
+def _parse(equation: str, dims: tuple[int, ...]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+    """Labels of the operands' and the result's dimensions; broadcast ones are ".0", ".1", ... from the right.
+
+    `dims` are the operands' numbers of dimensions.
+    """
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(operands):
-        kind = "more" if len(operands) > len(terms) else "fewer"
+    if len(terms) != len(dims):
+        kind = "more" if len(dims) > len(terms) else "fewer"
         raise RuntimeError(
             f"einsum(): {kind} operands were provided than specified in the equation '{equation}': expected "
-            f"{len(terms)}, got {len(operands)}"
+            f"{len(terms)}, got {len(dims)}"
         )
     labels: list[list[str]] = []
     widest = 0
-    for i, (term, operand) in enumerate(zip(terms, operands, strict=True)):
+    for i, (term, ndim) in enumerate(zip(terms, dims, strict=True)):
         if term.count("...") > 1:
             raise RuntimeError(f"einsum(): found '.' for operand {i} for which an ellipsis was already found")
         head, dots, tail = term.partition("...")
@@ -33,12 +38,12 @@ def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[st
                     f"in [a-zA-Z], got {c!r}"
                 )
         named = len(head) + len(tail)
-        extra = operand.dim() - named
+        extra = ndim - named
         if (extra != 0 and not dots) or extra < 0:
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({named}) "
                 f"{'is more than' if extra < 0 else 'does not match'} the number of "
-                f"dimensions ({operand.dim()}) for operand {i}{'' if dots else ' and no ellipsis was given'}"
+                f"dimensions ({ndim}) for operand {i}{'' if dots else ' and no ellipsis was given'}"
             )
         widest = max(widest, extra if dots else 0)
         labels.append([*head, *(f"{_ELLIPSIS}{k}" for k in range(extra - 1, -1, -1) if dots), *tail])
@@ -62,11 +67,13 @@ def _parse(equation: str, operands: list[Any]) -> tuple[list[list[str]], list[st
                 if not label.startswith(_ELLIPSIS):
                     counts[label] = counts.get(label, 0) + 1
         output = broadcast + sorted(label for label, n in counts.items() if n == 1)
-    return labels, output
+    return tuple(map(tuple, labels)), tuple(output)
 
 
 def _single(operand: Any, labels: list[str], i: int) -> tuple[Any, list[str]]:
     """A repeated label within one operand becomes a diagonal."""
+    if len(set(labels)) == len(labels):
+        return operand, labels
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             a = labels.index(label)
@@ -118,22 +125,27 @@ def _pair(a: Any, la: list[str], b: Any, lb: list[str], keep: set[str]) -> tuple
     a = a.permute([la.index(x) for x in batch + only_a + contracted])
     b = b.permute([lb.index(x) for x in batch + contracted + only_b])
     n, k, m = len(batch), len(contracted), len(only_a)
-    sizes = [max(x, y) for x, y in zip(a.shape[:n], b.shape[:n], strict=True)]
     rows, inner, columns = a.shape[n : n + m], a.shape[n + m :], b.shape[n + k :]
-    a = a.expand([*sizes, *a.shape[n:]]).reshape([math.prod(sizes), math.prod(rows), math.prod(inner)])
-    b = b.expand([*sizes, *b.shape[n:]]).reshape([math.prod(sizes), math.prod(inner), math.prod(columns)])
-    return a.bmm(b).reshape([*sizes, *rows, *columns]), result
+    if not batch and not only_a and not only_b and a.dtype == b.dtype:
+        return a.reshape(-1).dot(b.reshape(-1)), result
+    # Batch dimensions stay as they are: matmul broadcasts them and reads any strides.
+    if m != 1 or k != 1:
+        a = a.reshape([*a.shape[:n], math.prod(rows), math.prod(inner)])
+    if k != 1 or len(only_b) != 1:
+        b = b.reshape([*b.shape[:n], math.prod(inner), math.prod(columns)])
+    product = a.matmul(b)
+    return product if m == 1 and len(only_b) == 1 else product.reshape([*product.shape[:n], *rows, *columns]), result
 
 
 def einsum(equation: str, operands: list[Any]) -> Any:
     """Evaluates an equation from left to right."""
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
-    labels, output = _parse(equation, operands)
+    labels, output = _parse(equation, tuple(operand.dim() for operand in operands))
     sizes: dict[str, int] = {}
     items = []
-    for i, (operand, term) in enumerate(zip(operands, labels, strict=True)):
-        operand, term = _single(operand, term, i)
+    for i, (operand, subscripts) in enumerate(zip(operands, labels, strict=True)):
+        operand, term = _single(operand, [*subscripts], i)
         for d, x in enumerate(term):
             n = operand.size(d)
             if sizes.get(x, 1) == 1:
@@ -150,6 +162,8 @@ def einsum(equation: str, operands: list[Any]) -> Any:
         result, term = _pair(result, term, *items[i], needed)
     for x in [x for x in term if x not in output]:
         result, term = result.sum(term.index(x)), [y for y in term if y != x]
+    if len(items) > 1 and term == [*output]:
+        return result
     return result.permute([term.index(x) for x in output])
 
 

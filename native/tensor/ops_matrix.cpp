@@ -66,10 +66,39 @@ void product(const rl_tensor* a, const rl_tensor* b, const rl_tensor* add, rl_nu
 
 constexpr rl_number kOne = {1, 0}, kZero = {0, 0};
 
+// Batch dimensions of a product: those of both operands, broadcast.
+Dims common_batch(const Tensor* a, const Tensor* b) {
+  const int na = a->ndim() - 2, nb = b->ndim() - 2, n = std::max(na, nb);
+  Dims batch;
+  for (int i = 0; i < n; i++) {
+    const int da = i - (n - na), db = i - (n - nb);
+    const int64_t x = da < 0 ? 1 : a->size(da), y = db < 0 ? 1 : b->size(db);
+    RL_CHECK(x == y || x == 1 || y == 1, Runtime,
+             "matmul: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension "
+             "%d; the shapes are %s and %s",
+             static_cast<ll>(x), static_cast<ll>(y), i, shape_text(a).c_str(), shape_text(b).c_str());
+    batch.push(x == 1 ? y : x);
+  }
+  return batch;
+}
+
+// Whether a tensor's batch dimensions, broadcast to `batch`, are one dimension of one stride.
+bool is_one_batch(const Tensor* t, const Dims& batch) {
+  int64_t next = 0, count = 1;  // the stride and the size of the dimensions so far
+  for (int i = batch.n - 1, d = t->ndim() - 3; i >= 0; i--, d--) {
+    if (batch[i] == 1) continue;
+    const int64_t stride = d < 0 || t->size(d) == 1 ? 0 : t->stride(d);
+    if (count > 1 && stride != next * count) return false;
+    if (count == 1) next = stride;
+    count *= batch[i];
+  }
+  return true;
+}
+
 // The add operand of addmm and its kin, broadcast to the output's shape by strides of 0.
 struct Expanded {
   rl_tensor desc;
-  int64_t strides[4];
+  int64_t strides[RL_MAX_DIMS];
   Expanded(const char* op, const Tensor* t, int ndim, const int64_t* shape) {
     desc = t->desc;
     for (int i = 0; i < ndim; i++) {
@@ -170,6 +199,27 @@ RL_OP(bmm) {
   same_dtype("bmm", a, b);
   Tensor* out = call.result(0, a->dtype(), Dims{a->size(0), a->size(1), b->size(2)});
   product(&a->desc, &b->desc, nullptr, kOne, kZero, out, out->numel * a->size(2));
+}
+
+RL_OP(_product_of_batches) {
+  Tensor *a = call.tensor(0), *b = call.tensor(1);
+  RL_CHECK(a->ndim() >= 2 && b->ndim() >= 2 && a->size(a->ndim() - 1) == b->size(b->ndim() - 2), Runtime,
+           "_product_of_batches: shapes %s and %s; expected [..., n, k] and [..., k, m]", shape_text(a).c_str(),
+           shape_text(b).c_str());
+  same_dtype("bmm", a, b);
+  Dims shape = common_batch(a, b);
+  const Dims batch = shape;
+  const int64_t inner = a->size(a->ndim() - 1);
+  shape.push(a->size(a->ndim() - 2));
+  shape.push(b->size(b->ndim() - 1));
+  Dims left = batch, right = batch;
+  left.push(a->size(a->ndim() - 2));
+  left.push(inner);
+  right.push(inner);
+  right.push(b->size(b->ndim() - 1));
+  Expanded wide_a("matmul", a, shape.n, left.v), wide_b("matmul", b, shape.n, right.v);
+  Tensor* out = call.result(0, a->dtype(), shape);
+  product(&wide_a.desc, &wide_b.desc, nullptr, kOne, kZero, out, out->numel * inner);
 }
 
 RL_OP(mv) {
@@ -290,19 +340,15 @@ RL_OP(matmul) {
   TensorRef left = TensorRef::share(a), right = TensorRef::share(b);
   if (a->ndim() == 1) left = rl::call(ops::unsqueeze, {Value::of(a), Value::of(0)});
   if (b->ndim() == 1) right = rl::call(ops::unsqueeze, {Value::of(b), Value::of(1)});
-  Dims batch;
-  int na = left->ndim() - 2, nb = right->ndim() - 2;
-  int64_t count = 1;
-  for (int i = 0; i < std::max(na, nb); i++) {
-    int da = i - (std::max(na, nb) - na), db = i - (std::max(na, nb) - nb);
-    int64_t x = da < 0 ? 1 : left->size(da), y = db < 0 ? 1 : right->size(db);
-    RL_CHECK(x == y || x == 1 || y == 1, Runtime,
-             "matmul: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension "
-             "%d; the shapes are %s and %s",
-             static_cast<ll>(x), static_cast<ll>(y), i, shape_text(a).c_str(), shape_text(b).c_str());
-    batch.push(x == 1 ? y : x);
-    count *= batch[i];
+  Dims batch = common_batch(left.get(), right.get());
+  if (batch.n > 1 && !(is_one_batch(left.get(), batch) && is_one_batch(right.get(), batch))) {
+    TensorRef p = rl::call(ops::_product_of_batches, {Value::of(left), Value::of(right)});
+    if (a->ndim() == 1) p = rl::call(ops::squeeze_dim, {Value::of(p), Value::of(-2)});
+    if (b->ndim() == 1) p = rl::call(ops::squeeze_dim, {Value::of(p), Value::of(-1)});
+    return call.set(0, std::move(p));
   }
+  int64_t count = 1;
+  for (int i = 0; i < batch.n; i++) count *= batch[i];
   auto batched = [&](TensorRef t) {
     int64_t r = t->size(t->ndim() - 2), c = t->size(t->ndim() - 1);
     Dims full = batch;

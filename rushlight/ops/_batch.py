@@ -111,6 +111,11 @@ def mv(batch: Any, self: Any, vec: Any) -> Any:
     return rl.matmul(self, vec.unsqueeze(-1)).squeeze(-1)
 
 
+def product_of_batches(batch: Any, self: Any, other: Any) -> Any:
+    ndim = max(batch.dim(0), batch.dim(1))
+    return rl.matmul(batch.aligned(0, ndim), batch.aligned(1, ndim))
+
+
 def _added(batch: Any, product: Any, beta: Any, alpha: Any, ndim: int) -> Any:
     if alpha != 1:
         product = product * alpha

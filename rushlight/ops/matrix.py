@@ -101,6 +101,18 @@ native(
     tensor([  3, 430])""",
 )
 native(
+    "_product_of_batches(Tensor self, Tensor other) -> Tensor",
+    flops=lambda result, self: 2 * result * self[-1],
+    batch=_batch.product_of_batches,
+    aten=lambda self, other: ("bmm", (self, other)),
+    derivative={
+        "self": lambda grad, other, self_shape: rl.matmul(grad, rl._adjoint(other)).sum_to_size(self_shape),
+        "other": lambda grad, self, other_shape: rl.matmul(rl._adjoint(self), grad).sum_to_size(other_shape),
+    },
+    doc="""What matmul does with batches whose layouts no single stride describes: several dimensions that broadcast
+    or stand in another order in memory, which are read where they are.""",
+)
+native(
     "mv(Tensor self, Tensor vec) -> Tensor",
     flops=lambda result, self: 2 * result * self[-1],
     batch=_batch.mv,
