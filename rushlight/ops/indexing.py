@@ -533,7 +533,7 @@ native(
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Any", method=False)
 def broadcast_tensors(tensors: Any) -> Any:
-    """The tensors expanded to their common shape, as views.
+    """The tensors expanded to their common shape, as views; one that has it already is returned itself.
 
     RuntimeError when the shapes do not broadcast.
 
@@ -545,4 +545,4 @@ def broadcast_tensors(tensors: Any) -> Any:
             [3, 4]]))
     """
     shape = rl.broadcast_shapes(*[t.shape for t in tensors])
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)

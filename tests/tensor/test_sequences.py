@@ -129,3 +129,10 @@ def test_a_write_into_such_a_result_reaches_what_it_was_built_from() -> None:
         (y.square() * y.add_(1)).sum().backward()
     z.sum().backward()
     assert x.grad is not None
+
+
+def test_broadcast_tensors_returns_what_has_the_shape_already() -> None:
+    x, y = rl.rand(2, 3, requires_grad=True), rl.rand(3)
+    a, b = rl.broadcast_tensors(x, y)
+    assert a is x and a.is_leaf
+    assert b.shape == (2, 3) and b._is_view()
