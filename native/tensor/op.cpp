@@ -187,7 +187,13 @@ namespace {
   for (uint32_t m = c.copy_back; m; m &= m - 1) {
     int i = __builtin_ctz(m);
     Tensor* temporary = c.results[i].tensor;
-    if (!c.out[i]->is_meta()) copy_into(c.out[i], temporary);
+    if (may_share_memory(temporary, c.out[i])) {  // the result is an input itself
+      TensorRef apart = empty(temporary->dtype(), temporary->ndim(), temporary->shape());
+      copy_into(apart.get(), temporary);
+      copy_into(c.out[i], apart.get());
+    } else if (!c.out[i]->is_meta()) {
+      copy_into(c.out[i], temporary);
+    }
     release(temporary);
     retain(c.out[i]);
     c.results[i] = Value::of(c.out[i]);

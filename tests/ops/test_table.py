@@ -7,6 +7,7 @@ with loops and gradients.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import warnings
 from typing import Any
@@ -56,9 +57,9 @@ def arguments_of(operation: Operation) -> list[Any] | None:
 
 
 def _default(text: str) -> Any:
-    return {"None": None, "True": True, "False": False, "[]": []}.get(text) if text in (
-        "None", "True", "False", "[]") else text.strip("'") if text.startswith("'") else complex(text).real if "." in (
-        text) or "e" in text else int(text)  # fmt: skip
+    if text.startswith("'"):
+        return text.strip("'")
+    return float("inf") if text == "inf" else ast.literal_eval(text)
 
 
 class Sample:
@@ -202,6 +203,68 @@ def test_lazy_inputs_count_as_their_numbers(name: str) -> None:
     except (RuntimeError, TypeError):
         return  # not for complex numbers
     assert same(found(*(t.resolve_conj().conj() for t in (n.conj() for n in numbers))), want, 0)
+
+
+WITH_OUTPUTS = [
+    n
+    for n, r in RECORDS.items()
+    if (r.out or r.inplace) and not (r.random or r.writes_self or r.module == "older") and arguments_of(r) is not None
+]
+
+
+def overlapping(x: torch.Tensor, shape: Any) -> Any:
+    """(a view with the values of x, a view of this shape that shares memory with it), in several ways."""
+    n, count = x.numel(), torch.Size(shape).numel()
+    for shift in (0, 1, -1, n // 2):
+        memory = torch.zeros(2 * (n + count), dtype=x.dtype)
+        first = memory[count : count + n].view(x.shape)
+        yield first.copy_(x), memory[count + shift : 2 * count + shift].view(shape)
+    if n > 1 and tuple(shape) == tuple(x.shape):
+        for view in (lambda t: t.flip(0) if t.dim() == 0 else t[::-1], lambda t: t.transpose(0, -1)):
+            first = x.clone()
+            if view(first).shape == first.shape:
+                yield first, view(first)
+
+
+@pytest.mark.parametrize("name", WITH_OUTPUTS)
+def test_outputs_that_overlap_an_input_are_right_or_refused(name: str) -> None:
+    found = sample(name)
+    if found is None:
+        pytest.skip("needs tensors other than random numbers")
+    operation = found.operation
+    results = tensors_of(found(*found.tensors))
+
+    def tried(call: Any, expected: Any) -> None:
+        try:
+            got = call()
+        except RuntimeError as error:
+            refusal = str(error)
+        else:
+            assert same(got, expected, 0)
+            return
+        assert any(word in refusal for word in ("overlap", "memory", "alias"))
+
+    for k, x in enumerate(found.tensors):
+        for i, result in enumerate(results if operation.out else ()):
+            if result.dtype != x.dtype or not result.numel() * x.numel():
+                continue
+            for first, target in overlapping(x, result.shape):
+                tensors = [first if j == k else t for j, t in enumerate(found.tensors)]
+                expected = tensors_of(found(*(t.clone() for t in tensors)))[i]
+                outs = [target if j == i else torch.empty(0, dtype=r.dtype) for j, r in enumerate(results)]
+                tried(lambda t=tensors, o=outs: (found(*t, out=o[0] if len(o) == 1 else tuple(o)), o)[1][i], expected)
+        if operation.inplace and k > 0 and x.dtype == found.tensors[0].dtype and results[0].dtype == x.dtype:
+            written = Sample.__new__(Sample)
+            written.__dict__.update(found.__dict__, function=_C.private_operation(operation.name + "_"))
+            for first, target in overlapping(x, found.tensors[0].shape):
+                tensors = [first if j == k else t for j, t in enumerate(found.tensors)]
+                tensors[0] = target
+                copies = [t.clone() for t in tensors]
+                try:
+                    expected = tensors_of(written(*copies))[0]
+                except (RuntimeError, IndexError):
+                    continue
+                tried(lambda t=tensors: written(*t), expected)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
