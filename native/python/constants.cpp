@@ -282,9 +282,11 @@ PyObject* size_numel(PyObject* self, PyObject*) {
   }
   return n;
 }
-PyObject* size_concat(PyObject* a, PyObject* b) {
+// A list, say, is left to tuple's own concatenation, which refuses it.
+PyObject* size_concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+PyObject* size_add(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(b) || !PyTuple_Check(a)) Py_RETURN_NOTIMPLEMENTED;
-  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+  return size_concat(a, b);
 }
 PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
   PyObject* r = PyTuple_Type.tp_as_sequence->sq_repeat(a, n);
@@ -308,7 +310,7 @@ PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)},
                             {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
                             {Py_tp_methods, size_methods},
                             {Py_sq_concat, reinterpret_cast<void*>(size_concat)},
-                            {Py_nb_add, reinterpret_cast<void*>(size_concat)},
+                            {Py_nb_add, reinterpret_cast<void*>(size_add)},
                             {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
                             {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
                             {Py_tp_doc, const_cast<char*>("The shape of a tensor: a tuple of ints.")},

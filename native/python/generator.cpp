@@ -62,12 +62,12 @@ PyObject* manual_seed(PyObject* self, PyObject* seed) {
       if (PyErr_Occurred()) {
         PyErr_Clear();
         Py_DECREF(number);
-        throw_error(ErrorKind::Runtime,
+        throw_error(ErrorKind::Value,
                     "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
       }
     }
     Py_DECREF(number);
-    RL_CHECK(overflow >= 0, Runtime,
+    RL_CHECK(overflow >= 0, Value,
              "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
     rl_generator_set_seed(of(self), s);
     return Py_NewRef(self);

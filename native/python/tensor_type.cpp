@@ -445,7 +445,13 @@ RL_BINARY(slot_or, bitwise_or, "__or__", "bitwise_or")
 RL_BINARY(slot_xor, bitwise_xor, "__xor__", "bitwise_xor")
 RL_BINARY(slot_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
 RL_BINARY(slot_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
-PyObject* slot_pow(PyObject* a, PyObject* b, PyObject*) { return binary(ops::pow, a, b, "__pow__", "__rpow__"); }
+PyObject* slot_pow(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() of tensors takes two arguments, got a modulus too");
+    return nullptr;
+  }
+  return binary(ops::pow, a, b, "__pow__", "__rpow__");
+}
 RL_INPLACE(slot_iadd, add, "add_")
 RL_INPLACE(slot_isub, sub, "sub_")
 RL_INPLACE(slot_imul, mul, "mul_")
@@ -467,10 +473,16 @@ PyObject* unary(const Op& op, PyObject* a, const char* method) {
 PyObject* slot_neg(PyObject* a) { return unary(ops::neg, a, "neg"); }
 PyObject* slot_pos(PyObject* a) {
   if (overridden(a)) return call_override(method_object("positive"), nullptr, &a, 1, nullptr);
-  return Py_NewRef(a);
+  return tensor_of(a)->dtype() == RL_BOOL ? unary(ops::positive, a, "positive") : Py_NewRef(a);
 }
 PyObject* slot_abs(PyObject* a) { return unary(ops::abs, a, "abs"); }
-PyObject* slot_invert(PyObject* a) { return unary(ops::bitwise_not, a, "__invert__"); }
+PyObject* slot_invert(PyObject* a) {
+  if (!overridden(a) && !is_integral_or_bool(tensor_of(a)->dtype())) {
+    PyErr_Format(PyExc_TypeError, "~: expected an integer or bool tensor, got %s", dtype_name(tensor_of(a)->dtype()));
+    return nullptr;
+  }
+  return unary(ops::bitwise_not, a, "__invert__");
+}
 
 PyObject* the_item(PyObject* self, const char* what) {
   Tensor* t = tensor_of(self);
@@ -502,26 +514,29 @@ int slot_bool(PyObject* self) {
   Py_DECREF(item);
   return r;
 }
-PyObject* slot_float(PyObject* self) {
-  if (overridden(self)) return override_slot(self, "__float__");
+// The item as a real number, for float() and int().
+PyObject* real_item(PyObject* self, PyObject* (*convert)(PyObject*)) {
   PyObject* item = the_item(self, "Scalar");
-  if (!item) return nullptr;
-  PyObject* r = PyNumber_Float(item);
-  if (!r && PyComplex_Check(item)) {
-    PyErr_Clear();
-    PyErr_SetString(PyExc_RuntimeError,
-                    "value cannot be converted to type double without overflow: the tensor is complex");
+  if (item && PyComplex_Check(item)) {
+    const Py_complex value = PyComplex_AsCComplex(item);
+    Py_DECREF(item);
+    if (value.imag != 0) {
+      PyErr_SetString(PyExc_RuntimeError,
+                      "value cannot be converted to type double without overflow: the tensor is complex");
+      return nullptr;
+    }
+    item = PyFloat_FromDouble(value.real);
   }
+  if (!item) return nullptr;
+  PyObject* r = convert(item);
   Py_DECREF(item);
   return r;
 }
+PyObject* slot_float(PyObject* self) {
+  return overridden(self) ? override_slot(self, "__float__") : real_item(self, PyNumber_Float);
+}
 PyObject* slot_int(PyObject* self) {
-  if (overridden(self)) return override_slot(self, "__int__");
-  PyObject* item = the_item(self, "Scalar");
-  if (!item) return nullptr;
-  PyObject* r = PyNumber_Long(item);
-  Py_DECREF(item);
-  return r;
+  return overridden(self) ? override_slot(self, "__int__") : real_item(self, PyNumber_Long);
 }
 PyObject* slot_index(PyObject* self) {
   if (overridden(self)) return override_slot(self, "__index__");

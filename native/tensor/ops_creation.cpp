@@ -89,7 +89,7 @@ RL_OP(full) {
     if (!t->is_meta()) check(rl_fill(&t->desc, &n->desc));
     return;
   }
-  DType dtype = o.dtype_or(dtype_of_number(number));
+  DType dtype = o.dtype_or(call.out && call.out[0] ? call.out[0]->dtype() : dtype_of_number(number));
   check_fits("full", number, dtype);
   fill_value(make(call, o, dtype, call[0].dims()), number);
 }
@@ -168,6 +168,8 @@ void arange(Call& call, Value start, Value end, Value step, int options) {
     integral = true;
     RL_CHECK(step.integer != 0, Value, "arange: the step, converted to int64 like the result, is 0");
   }
+  if (is_integral(dtype))
+    for (const Value& v : {start, end, step}) check_fits("arange", v, RL_INT64);
   double s = start.as_double(), e = end.as_double(), d = step.as_double();
   RL_CHECK(d != 0, Runtime, "step must be nonzero");
   RL_CHECK(std::isfinite(s) && std::isfinite(e), Runtime, "unsupported range: %g -> %g", s, e);
@@ -230,6 +232,7 @@ RL_OP(linspace) {
   DType dtype = spaced_dtype(call, o, bounds);
   Tensor* t = make(call, o, dtype, Dims{n});
   if (t->is_meta() || n == 0) return;
+  for (const Value& v : bounds) check_fits("linspace", v, dtype);
   ScalarTensor a(bounds[0]), b(bounds[1]);
   check(rl_linspace(&a.desc, &b.desc, &t->desc));
 }
@@ -241,6 +244,7 @@ RL_OP(logspace) {
   DType dtype = spaced_dtype(call, o, bounds);
   Tensor* t = make(call, o, dtype, Dims{n});
   if (t->is_meta() || n == 0) return;
+  for (const Value& v : bounds) check_fits("logspace", v, dtype);
   if (is_integral(dtype))  // exponents are numbers of the result's dtype
     for (Value& v : bounds) v = Value::of(v.tag == Tag::Complex ? static_cast<int64_t>(v.complex.re) : v.as_int());
   ScalarTensor a(bounds[0]), b(bounds[1]);

@@ -541,6 +541,7 @@ void scatter(Call& call, const char* op, rl_scatter_mode mode, bool include_self
   Tensor* self = call.tensor(0);
   Tensor* src = call.tensor_or_null(3);
   Spread s(op, self, call.integer(1), call.tensor(2), src);
+  if (!src) check_fits(op, call[3], self->dtype());
   TensorRef safe = src ? without_overlap(src, self) : TensorRef();
   Tensor* out = start_from(call, self);
   if (out->is_meta() || s.index->numel == 0) return;

@@ -56,6 +56,13 @@ struct Matrix {
   }
 };
 
+// beta or alpha, which must be numbers of the dtype the product is computed in.
+rl_number factor_of(const Call& call, int at) {
+  const DType dtype = call.tensor(1)->dtype();
+  check_fits(call.op.name, call[at], is_float(dtype) && itemsize(dtype) == 2 ? RL_FLOAT32 : dtype);
+  return number_of(call[at]);
+}
+
 void product(const rl_tensor* a, const rl_tensor* b, const rl_tensor* add, rl_number alpha, rl_number beta, Tensor* out,
              int64_t work) {
   if (out->is_meta()) return;
@@ -269,7 +276,7 @@ RL_OP(addmm) {
   int64_t shape[2] = {a->size(0), b->size(1)};
   Expanded add("addmm", self, 2, shape);
   Tensor* out = call.result(0, a->dtype(), 2, shape);
-  product(&a->desc, &b->desc, &add.desc, number_of(call[4]), number_of(call[3]), out, out->numel * a->size(1));
+  product(&a->desc, &b->desc, &add.desc, factor_of(call, 4), factor_of(call, 3), out, out->numel * a->size(1));
 }
 RL_OP(baddbmm) {
   Tensor *self = call.tensor(0), *a = call.tensor(1), *b = call.tensor(2);
@@ -285,7 +292,7 @@ RL_OP(baddbmm) {
   int64_t shape[3] = {a->size(0), a->size(1), b->size(2)};
   Expanded add("baddbmm", self, 3, shape);
   Tensor* out = call.result(0, a->dtype(), 3, shape);
-  product(&a->desc, &b->desc, &add.desc, number_of(call[4]), number_of(call[3]), out, out->numel * a->size(2));
+  product(&a->desc, &b->desc, &add.desc, factor_of(call, 4), factor_of(call, 3), out, out->numel * a->size(2));
 }
 RL_OP(addmv) {
   Tensor *self = call.tensor(0), *a = call.tensor(1), *x = call.tensor(2);
@@ -304,7 +311,7 @@ RL_OP(addmv) {
       plus(self, {n, 1}, {add.strides[0], 0});
   prepare_blas();
   GilRelease gil(a->numel >= (1 << 18));
-  check(rl_matmul(&a->desc, &column.desc, &plus.desc, number_of(call[4]), number_of(call[3]), &to.desc));
+  check(rl_matmul(&a->desc, &column.desc, &plus.desc, factor_of(call, 4), factor_of(call, 3), &to.desc));
 }
 
 RL_OP(matmul) {

@@ -590,3 +590,23 @@ def test_older_signatures_with_the_number_first(name, tensors):
     with pytest.warns(UserWarning, match="deprecated"):
         assert getattr(x, name + "_")(2, *others) is x
     assert torch.equal(x, want)
+
+
+def test_operators_refuse_what_they_do_not_mean():
+    with pytest.raises(TypeError):
+        torch.Size([2]) + [3]
+    with pytest.raises(TypeError):
+        pow(torch.tensor([2]), 3, 5)
+    with pytest.raises(TypeError, match="float32"):
+        ~torch.tensor([1.0])
+    with pytest.raises(RuntimeError):
+        +torch.tensor([True])
+    x = torch.tensor([1.0])
+    assert +x is x and (torch.Size([2]) + (3,)) == (2, 3) and pow(torch.tensor([2]), 3).tolist() == [8]
+
+
+def test_complex_numbers_without_an_imaginary_part_are_real():
+    assert float(torch.tensor(1.5 + 0j)) == 1.5 and int(torch.tensor([2 + 0j])) == 2
+    for convert in (float, int):
+        with pytest.raises(RuntimeError, match="complex"):
+            convert(torch.tensor(1j))

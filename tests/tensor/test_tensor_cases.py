@@ -181,6 +181,18 @@ def test_t05_integers_beyond_64_bits(dtype, number):
         lambda x: x.index_fill_(0, torch.tensor([0]), INF),
         lambda x: x.fill_(1j),
         lambda x: torch.where(torch.tensor([True, False]), x, 300),
+        lambda x: x.scatter_(0, torch.tensor([0]), 300),
+        lambda x: x.scatter_(0, torch.tensor([0]), NAN),
+        lambda x: x.scatter_(0, torch.tensor([0]), 300, reduce="add"),
+        lambda x: torch.full((2,), 300, out=x),
+        lambda x: torch.linspace(0, 300, 2, dtype=torch.uint8),
+        lambda x: torch.linspace(0, 1e30, 2, dtype=torch.int64),
+        lambda x: torch.linspace(NAN, 1, 2, dtype=torch.int32),
+        lambda x: torch.logspace(0, 1e30, 2, dtype=torch.int64),
+        lambda x: torch.arange(1e30, 2e30, 1e30, dtype=torch.int32),
+        lambda x: torch.addmv(x, x.new_ones(2, 2), x, beta=300),
+        lambda x: torch.addmm(x, x.new_ones(2, 2), x.new_ones(2, 2), alpha=-1),
+        lambda x: torch.baddbmm(x, x.new_ones(1, 2, 2), x.new_ones(1, 2, 2), alpha=1j),
     ],
 )
 def test_t05_a_number_that_does_not_fit_is_refused_everywhere(call):
