@@ -492,10 +492,20 @@ PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 // resize_(sizes...): keeps what fits; new elements are not initialised
 PyObject* py_resize(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  (void)names;
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     RL_CHECK(!t->requires_grad, Runtime, "cannot resize variables that require grad");
+    int64_t format = 0;
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
+      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+      RL_CHECK(name && !std::strcmp(name, "memory_format"), Type,
+               "resize_: expected no keyword but memory_format, got '%s'", name ? name : "");
+      if (args[n + i] == Py_None) continue;
+      RL_CHECK(Py_TYPE(args[n + i]) == &MemoryFormatType, Type,
+               "resize_: memory_format; expected a memory_format, got %s", Py_TYPE(args[n + i])->tp_name);
+      format = reinterpret_cast<ConstantObject*>(args[n + i])->value;
+      RL_CHECK(format != 1, Runtime, "resize_: memory_format; preserve_format says nothing about a new shape");
+    }
     PyObject* sizes = nullptr;
     if (n == 1 && !PyLong_Check(args[0])) {
       sizes = PySequence_Tuple(args[0]);
@@ -504,7 +514,7 @@ PyObject* py_resize(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
       for (Py_ssize_t i = 0; sizes && i < n; i++) PyTuple_SET_ITEM(sizes, i, Py_NewRef(args[i]));
     }
     if (!sizes) throw PythonError();
-    Dims shape, strides;
+    Dims shape;
     try {
       shape = dims_from(sizes, "resize_");
     } catch (...) {
@@ -515,14 +525,14 @@ PyObject* py_resize(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
     int64_t count = count_elements(shape.n, shape.v), bytes;
     RL_CHECK(!__builtin_mul_overflow(count, itemsize(t->dtype()), &bytes), Runtime, "resize_: the size %s overflows",
              shape_text(shape.n, shape.v).c_str());
+    TensorRef plain = empty(t->dtype(), shape.n, shape.v, Device::Meta);
+    TensorRef layout = empty_in_format(plain.get(), t->dtype(), format, Device::Meta);
     size_t offset = static_cast<size_t>(t->data() - static_cast<char*>(t->storage->data));
     if (count && offset + static_cast<size_t>(bytes) > t->storage->nbytes) {
       storage_resize(t->storage, offset + static_cast<size_t>(bytes));
       t->desc.data = static_cast<char*>(t->storage->data) + offset;
     }
-    strides.n = shape.n;
-    contiguous_strides(shape.n, shape.v, strides.v);
-    set_geometry(t, shape.n, shape.v, strides.v);
+    set_geometry(t, shape.n, shape.v, layout->strides());
     return Py_NewRef(self);
   });
 }

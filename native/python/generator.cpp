@@ -67,8 +67,7 @@ PyObject* manual_seed(PyObject* self, PyObject* seed) {
       }
     }
     Py_DECREF(number);
-    RL_CHECK(overflow >= 0, Value,
-             "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
+    RL_CHECK(overflow >= 0, Value, "manual_seed: Overflow when unpacking long; the seed must be in [-2^63, 2^64 - 1]");
     rl_generator_set_seed(of(self), s);
     return Py_NewRef(self);
   });

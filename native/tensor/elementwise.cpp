@@ -99,6 +99,20 @@ Dims broadcast_shapes(const Tensor* const* tensors, int count, const char* what)
   return d;
 }
 
+namespace {
+
+// The tensor whose order in memory a result of this shape takes: the first that has an order in all dims.
+const Tensor* layout_among(Tensor* const* tensors, int n, const Dims& shape) {
+  const int64_t count = count_elements(shape.n, shape.v);
+  for (int i = 0; i < n; i++) {
+    const Tensor* t = tensors[i];
+    if (t->ndim() == shape.n && t->numel == count && (t->contiguous || !has_internal_overlap(t))) return t;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* inputs, int input_count) {
   const rl_tensor* in[4];
   Tensor* tensors[4];
@@ -192,14 +206,12 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
       out = empty(result, first->ndim(), first->shape(), first->device()).take();
       call.results[0] = Value::of(out);
     } else {
-      out = call.result_like(0, result, Dims(first->ndim(), first->shape()), first, true);
+      Dims shape(first->ndim(), first->shape());
+      out = call.result_like(0, result, shape, layout_among(tensors, tensor_count, shape), true);
     }
   } else {
     Dims shape = broadcast_shapes(tensors, tensor_count, call.op.title());
-    const Tensor* layout = nullptr;
-    for (int i = 0; i < tensor_count && !layout; i++)
-      if (tensors[i]->ndim() == shape.n && tensors[i]->numel == count_elements(shape.n, shape.v)) layout = tensors[i];
-    out = call.result_like(0, result, shape, layout, true);
+    out = call.result_like(0, result, shape, layout_among(tensors, tensor_count, shape), true);
   }
   if (out->is_meta() || out->numel == 0) return;
   GilRelease gil(out->numel >= 32768);

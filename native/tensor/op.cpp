@@ -94,9 +94,8 @@ bool overlaps_input(const Op& op, const Value* args, const Tensor* out, bool sam
 
 Tensor* Call::result_like(int i, DType dtype, const Dims& d, const Tensor* layout, bool any_dtype) {
   if (RL_UNLIKELY(out != nullptr) && out[i]) return result(i, dtype, d, any_dtype);
-  TensorRef t = layout && !layout->contiguous && layout->ndim() == d.n && is_dense_non_overlapping(layout)
-                    ? empty_strided(dtype, d.n, d.v, layout->strides(), device())
-                    : empty(dtype, d.n, d.v, device());
+  TensorRef t = layout && !layout->contiguous && layout->ndim() == d.n ? empty_preserve(layout, dtype)
+                                                                       : empty(dtype, d.n, d.v, device());
   results[i] = Value::of(t.get());
   return t.take();
 }

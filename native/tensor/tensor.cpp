@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -523,22 +524,29 @@ TensorRef empty_strided(DType dtype, int ndim, const int64_t* shape, const int64
 }
 
 TensorRef empty_preserve(const Tensor* t, DType dtype) {
-  if (t->contiguous) return empty(dtype, t->ndim(), t->shape(), t->device());
-  if (!is_dense_non_overlapping(t)) {
-    // Keep the order of the dims, as PyTorch does for strided inputs that are not dense.
-    int order[kMaxDims];
-    int n = sorted_dims(t, order);
-    int64_t strides[kMaxDims], step = 1;
-    for (int i = 0; i < t->ndim(); i++) strides[i] = 1;
-    for (int i = 0; i < n; i++)
-      if (t->stride(order[i]) == 0) return empty(dtype, t->ndim(), t->shape(), t->device());
-    for (int i = n - 1; i >= 0; i--) {
-      strides[order[i]] = step;
-      step *= t->size(order[i]);
-    }
-    return empty_strided(dtype, t->ndim(), t->shape(), strides, t->device());
+  if (t->contiguous) {
+    // Dims of size 1 may have any stride, and keep it.
+    int64_t expected = 1;
+    bool usual = true;
+    for (int i = t->ndim() - 1; i >= 0; expected *= std::max<int64_t>(t->size(i), 1), i--)
+      usual = usual && t->stride(i) == expected;
+    if (usual) return empty(dtype, t->ndim(), t->shape(), t->device());
   }
-  return empty_strided(dtype, t->ndim(), t->shape(), t->strides(), t->device());
+  if (is_dense_non_overlapping(t)) return empty_strided(dtype, t->ndim(), t->shape(), t->strides(), t->device());
+  // Keep the order of the dims, as PyTorch does for strided inputs that are not dense.
+  int order[kMaxDims];
+  const int n = t->ndim();
+  for (int i = 0; i < n; i++) {
+    if (t->size(i) > 1 && t->stride(i) == 0) return empty(dtype, n, t->shape(), t->device());
+    order[i] = i;
+  }
+  std::stable_sort(order, order + n, [&](int a, int b) { return t->stride(a) > t->stride(b); });
+  int64_t strides[kMaxDims], step = 1;
+  for (int i = n - 1; i >= 0; i--) {
+    strides[order[i]] = step;
+    step *= t->size(order[i]);
+  }
+  return empty_strided(dtype, n, t->shape(), strides, t->device());
 }
 
 TensorRef over_storage(Storage* storage, DType dtype, int ndim, const int64_t* shape, const int64_t* strides,

@@ -141,6 +141,12 @@ def to_device(self: Any, device: Any, stream: Any) -> Any:
     return self.to(device)
 
 
+def _format(number: int | None) -> Any:
+    """A memory format, which bodies get as its number."""
+    names = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+    return None if number is None else getattr(rl, names[number])
+
+
 @composite("cpu(Tensor self, MemoryFormat? memory_format=None) -> Tensor", public="")
 def cpu(self: Any, memory_format: Any) -> Any:
     """The tensor on the CPU; the tensor itself when it is there.
@@ -151,7 +157,7 @@ def cpu(self: Any, memory_format: Any) -> Any:
     >>> x.cpu() is x
     True
     """
-    return self.to("cpu")
+    return self.to("cpu", memory_format=_format(memory_format))
 
 
 @composite(
@@ -248,6 +254,7 @@ def nelement(self: Any) -> Any:
 def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
     """Resized in place to the shape of another tensor; elements that are new are not initialised.
 
+    memory_format=torch.preserve_format asks for channels last where the other tensor is so, else for the usual order.
     RuntimeError for a tensor that requires grad.
 
     Shapes: self and the_template of any shapes; self gets that of the_template.
@@ -256,7 +263,12 @@ def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
     tensor([[1, 2],
             [3, 4]])
     """
-    return self.resize_(tuple(the_template.shape))
+    memory_format = _format(memory_format)
+    if memory_format is rl.preserve_format:
+        last = {4: rl.channels_last, 5: rl.channels_last_3d}.get(the_template.dim())
+        last_is_so = last is not None and the_template.is_contiguous(memory_format=last)
+        memory_format = last if last_is_so and not the_template.is_contiguous() else rl.contiguous_format
+    return self.resize_(tuple(the_template.shape), memory_format=memory_format)
 
 
 @composite("apply_(Tensor self, Any callable) -> Tensor", public="")

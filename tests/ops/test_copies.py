@@ -304,3 +304,31 @@ def test_likes_of_every_format(name):
     assert like(x.transpose(1, 2)).stride() == like(x.transpose(1, 2), device="meta").stride() == (60, 5, 20, 1)
     with pytest.raises(RuntimeError, match="rank 5"):
         like(x, memory_format=rl.channels_last_3d)
+
+
+def test_results_keep_the_order_of_their_inputs():
+    x = rl.arange(120.0).reshape(2, 3, 4, 5).to(memory_format=rl.channels_last)
+    assert (-x[:, 1:]).stride() == (40, 1, 10, 2)  # not dense, but ordered
+    assert (x[:, :1].contiguous(memory_format=rl.channels_last)).clone().stride() == (20, 1, 5, 1)
+    assert (rl.ones(1, 3, 4, 5).expand(2, 3, 4, 5) * x).stride() == x.stride()  # what is expanded has no order
+    y = x.clone().requires_grad_()
+    assert rl.autograd.grad((y * y).sum(), y)[0].stride() == x.stride()
+
+
+def test_resize_takes_a_memory_format():
+    x = rl.arange(24.0)
+    assert x.resize_(1, 3, 2, 4, memory_format=rl.channels_last).stride() == (24, 1, 12, 3)
+    assert x[0, :, 0, 0].tolist() == [0.0, 1.0, 2.0]
+    last = rl.ones(1, 2, 3, 4).to(memory_format=rl.channels_last)
+    assert x.resize_as_(last).stride() == (24, 12, 4, 1)
+    assert x.resize_as_(last, memory_format=rl.preserve_format).stride() == last.stride()
+    assert rl.ones(1, 2, 3, 4).cpu(memory_format=rl.channels_last).stride() == last.stride()
+    for error, sizes, options in (
+        (RuntimeError, (2, 2), {"memory_format": rl.channels_last}),
+        (RuntimeError, (2, 2), {"memory_format": rl.preserve_format}),
+        (TypeError, (2, 2), {"memory_format": 2}),
+        (TypeError, (2, 2), {"size": 3}),
+    ):
+        with pytest.raises(error):
+            x.resize_(*sizes, **options)
+        assert x.shape == (1, 2, 3, 4)
