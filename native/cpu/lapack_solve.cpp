@@ -1,17 +1,20 @@
 // Triangular factors (Cholesky, LU, LDL), inverses and what is solved with them.
 #include <cmath>
 
-#include "cpu/lapack.h"
+#include "cpu/lapack_large.h"
 
 namespace rl {
+
+constinit Routine g_large_getrf("sgetrf_", "dgetrf_", "cgetrf_", "zgetrf_");
+constinit Routine g_large_laswp("slaswp_", "dlaswp_", "claswp_", "zlaswp_");
+constinit Routine g_large_trsm("strsm_", "dtrsm_", "ctrsm_", "ztrsm_");
+constinit Routine g_large_gemm("sgemm_", "dgemm_", "cgemm_", "zgemm_");
+
 namespace {
 
 constinit Routine g_potrf("spotrf_", "dpotrf_", "cpotrf_", "zpotrf_");
 constinit Routine g_potri("spotri_", "dpotri_", "cpotri_", "zpotri_");
-constinit Routine g_getrf("sgetrf_", "dgetrf_", "cgetrf_", "zgetrf_");
 constinit Routine g_getrs("sgetrs_", "dgetrs_", "cgetrs_", "zgetrs_");
-constinit Routine g_getri("sgetri_", "dgetri_", "cgetri_", "zgetri_");
-constinit Routine g_trsm("strsm_", "dtrsm_", "ctrsm_", "ztrsm_");
 constinit Routine g_sytrf("ssytrf_", "dsytrf_", "csytrf_", "zsytrf_");
 constinit Routine g_sytrs("ssytrs_", "dsytrs_", "csytrs_", "zsytrs_");
 constinit Routine g_hetrf("ssytrf_", "dsytrf_", "chetrf_", "zhetrf_");
@@ -175,14 +178,15 @@ void substitute_small(int n, int count, const T* lu, int leading, const int* piv
 template <class T>
 int factor_in_place(int m, int n, T* a, int leading, int* pivots) {
   if (m <= kSmallLu && n <= kSmallLu) return factor_small(m, n, a, leading, pivots);
+  if (std::min(m, n) >= kLargeMatrix) return factor_by_halves(m, n, a, leading, pivots);
   int status = 0;
-  if (m > 0 && n > 0) g_getrf.call<T>(&m, &n, a, &leading, pivots, &status);
+  if (m > 0 && n > 0) g_large_getrf.call<T>(&m, &n, a, &leading, pivots, &status);
   return status;
 }
 
 template <class T>
 rl_status lu_factor(const rl_tensor* a, rl_tensor* lu, rl_tensor* pivots, rl_tensor* info) {
-  RL_TRY(g_getrf.find<T>());
+  RL_TRY(find_large<T>());
   const MatrixShape from = matrix_shape(a), to = matrix_shape(lu);
   const int m = static_cast<int>(from.rows), n = static_cast<int>(from.columns), k = std::min(m, n);
   const double flops = static_cast<double>(m) * n * k;
@@ -222,12 +226,16 @@ class Substitution {
     T* const x = work.begin(item_of<T>(out_, 2, index));
     const int x_leading = work.leading();
     pack(x, x_leading, item_of<T>(b_, 2, index), from_, !left_);
-    int status = 0;
     const char* const transpose = left_ == adjoint_ ? (is_complex_v<T> ? "C" : "T") : "N";
     if (n_ <= kSmallLu && *transpose == 'N')
       substitute_small(n_, r_, lu, leading, pivots, x, x_leading);
-    else if (n_ > 0 && r_ > 0)
-      g_getrs.call<T>(transpose, &n_, &r_, lu, &leading, pivots, x, &x_leading, &status);
+    else if (n_ > 0)
+      parallel_for(
+          r_, std::max<int64_t>(block_columns(r_), 500'000 / (int64_t{n_} * n_)), [&](int64_t begin, int64_t end) {
+            const int width = static_cast<int>(end - begin);
+            int status = 0;
+            g_getrs.call<T>(transpose, &n_, &width, lu, &leading, pivots, x + begin * x_leading, &x_leading, &status);
+          });
     if (is_complex_v<T> && !left_) {
       for (int64_t j = 0; j < r_; ++j)
         for (int64_t i = 0; i < n_; ++i) x[j * x_leading + i] = conjugate(x[j * x_leading + i]);
@@ -279,7 +287,7 @@ rl_status lu_solve(const rl_tensor* lu, const rl_tensor* pivots, const rl_tensor
 template <class T>
 rl_status solve(const rl_tensor* a, const rl_tensor* b, bool left, rl_tensor* out, rl_tensor* lu, rl_tensor* pivots,
                 rl_tensor* info) {
-  RL_TRY(g_getrf.find<T>());
+  RL_TRY(find_large<T>());
   RL_TRY(g_getrs.find<T>());
   const MatrixShape from = matrix_shape(a), factors = matrix_shape(lu);
   const Substitution<T> substitution(b, out, left, false);
@@ -303,34 +311,30 @@ rl_status solve(const rl_tensor* a, const rl_tensor* b, bool left, rl_tensor* ou
 
 template <class T>
 rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
-  RL_TRY(g_getrf.find<T>());
-  RL_TRY(g_getri.find<T>());
+  RL_TRY(find_large<T>());
   const MatrixShape from = matrix_shape(a), to = matrix_shape(out);
   const int n = static_cast<int>(from.rows);
   return each_block(batch_count(a, 2), 2 * cube(n), [&](int64_t begin, int64_t end) -> rl_status {
-    WorkMatrix<T> work(to);
-    const bool small = n <= kSmallLu;
-    const int64_t size = std::max<int64_t>(1, static_cast<int64_t>(n) * (small ? n : 64));
     const Scratch<int> swaps(n);
-    const Scratch<T> space(size);
-    if (!work.ok() || !swaps || !space) return RL_MEMORY_ERROR;
-    const int leading = work.leading(), length = static_cast<int>(size);
+    const Scratch<T> factors(static_cast<int64_t>(n) * n);
+    WorkMatrix<T> work(to);
+    if (!work.ok() || !swaps || !factors) return RL_MEMORY_ERROR;
     for (int64_t i = begin; i < end; ++i) {
-      T* const m = work.begin(item_of<T>(out, 2, i));
-      if (small) {
-        pack(space.get(), n, item_of<T>(a, 2, i), from);
-        const int failed = factor_small(n, n, space.get(), n, swaps.get());
-        for (int64_t c = 0; c < n; ++c)
-          for (int64_t r = 0; r < n; ++r) m[c * leading + r] = T(r == c ? 1 : 0);
-        if (failed == 0) substitute_small(n, n, space.get(), n, swaps.get(), m, leading);
-        *item_of<int32_t>(info, 0, i) = failed;
-        work.finish();
+      pack(factors.get(), n, item_of<T>(a, 2, i), from);
+      const int failed = factor_in_place(n, n, factors.get(), std::max(1, n), swaps.get());
+      *item_of<int32_t>(info, 0, i) = failed;
+      if (failed != 0) {  // an error, or a caller who looks at info: there is no inverse
+        unpack(item_of<T>(out, 2, i), to, factors.get(), n);
         continue;
       }
-      pack(m, leading, item_of<T>(a, 2, i), from);
-      int status = factor_in_place(n, n, m, leading, swaps.get());
-      if (status == 0 && n > 0) g_getri.call<T>(&n, m, &leading, swaps.get(), space.get(), &length, &status);
-      *item_of<int32_t>(info, 0, i) = status;
+      if (n > kSmallLu) {
+        RL_TRY(inverse_of_factors(n, factors.get(), n, swaps.get(), item_of<T>(out, 2, i), to));
+        continue;
+      }
+      T* const m = work.begin(item_of<T>(out, 2, i));
+      for (int64_t c = 0; c < n; ++c)
+        for (int64_t r = 0; r < n; ++r) m[c * work.leading() + r] = T(r == c ? 1 : 0);
+      substitute_small(n, n, factors.get(), n, swaps.get(), m, work.leading());
       work.finish();
     }
     return RL_OK;
@@ -342,7 +346,7 @@ rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
 // The output starts as b and is solved in place, by columns or, transposed, by rows.
 template <class T>
 rl_status solve_triangular(const rl_tensor* a, const rl_tensor* b, int flags, rl_tensor* out) {
-  RL_TRY(g_trsm.find<T>());
+  RL_TRY(g_large_trsm.find<T>());
   MatrixShape matrix = matrix_shape(a), from = matrix_shape(b), to = matrix_shape(out);
   bool right = (flags & RL_RIGHT) != 0, upper = (flags & RL_UPPER) != 0;
   const bool adjoint = (flags & RL_ADJOINT) != 0;
@@ -391,8 +395,8 @@ rl_status solve_triangular(const rl_tensor* a, const rl_tensor* b, int flags, rl
         t = copy.get();
       }
       if (m > 0 && r > 0)
-        g_trsm.call<T>(right ? "R" : "L", upper ? "U" : "L", letter, (flags & RL_UNIT) ? "U" : "N", &m, &r, &one, t,
-                       &leading, x, &x_leading);
+        g_large_trsm.call<T>(right ? "R" : "L", upper ? "U" : "L", letter, (flags & RL_UNIT) ? "U" : "N", &m, &r, &one,
+                             t, &leading, x, &x_leading);
       work.finish();
     }
     return RL_OK;

@@ -1,0 +1,92 @@
+// Factors of large matrices on all threads: LAPACK's routines on panels, and products of blocks of columns between
+// them. How a matrix is cut depends on its size alone, so the number of threads never changes a result.
+#pragma once
+
+#include "cpu/lapack.h"
+
+namespace rl {
+
+extern Routine g_large_getrf, g_large_laswp, g_large_trsm, g_large_gemm;
+
+template <class T>
+static inline rl_status find_large() {
+  for (Routine* const routine : {&g_large_getrf, &g_large_laswp, &g_large_trsm, &g_large_gemm})
+    RL_TRY(routine->find<T>());
+  return RL_OK;
+}
+
+constexpr int kLargeMatrix = 160;  // smallest of a matrix's sizes that pays for the cutting
+
+// Columns of a block: four blocks, but not so narrow that products lose to their packing.
+static inline int64_t block_columns(int64_t n) { return std::max<int64_t>(48, ((n + 3) / 4 + 15) & ~int64_t{15}); }
+
+// Exchanges rows as pivots first + 1 .. last say, in columns [0, n).
+template <class T>
+static inline void exchange_rows(T* a, int n, int leading, int first, int last, const int* pivots) {
+  const int from = first + 1, step = 1;
+  if (n > 0 && last > first) g_large_laswp.call<T>(&n, a, &leading, &from, &last, pivots, &step);
+}
+
+// A = P L U by halves: the left columns, their part in the right ones, what remains of those (S. Toledo, "Locality of
+// reference in LU decomposition with partial pivoting", 1997). Returns LAPACK's info.
+template <class T>
+int factor_by_halves(int m, int n, T* a, int leading, int* pivots) {
+  constexpr int kPanel = 64;
+  const int k = std::min(m, n);
+  if (k <= kPanel) {
+    int status = 0;
+    if (k > 0) g_large_getrf.call<T>(&m, &n, a, &leading, pivots, &status);
+    return status;
+  }
+  const int left = (k / 2 + 15) & ~15, right = n - left, below = m - left;
+  const int status = factor_by_halves(m, left, a, leading, pivots);
+  T* const others = a + int64_t{left} * leading;
+  const T one(1), minus(-1);
+  parallel_for(right, block_columns(right), [&](int64_t begin, int64_t end) {
+    const int width = static_cast<int>(end - begin);
+    T* const block = others + begin * leading;
+    exchange_rows(block, width, leading, 0, left, pivots);
+    g_large_trsm.call<T>("L", "L", "N", "U", &left, &width, &one, a, &leading, block, &leading);
+    if (below > 0)
+      g_large_gemm.call<T>("N", "N", &below, &width, &left, &minus, a + left, &leading, block, &leading, &one,
+                           block + left, &leading);
+  });
+  const int rest = factor_by_halves(below, right, others + left, leading, pivots + left);
+  const int more = std::min(below, right);
+  // Exchanges count from the first row of what they are of.
+  parallel_for(left, block_columns(left), [&](int64_t begin, int64_t end) {
+    exchange_rows(a + begin * leading + left, static_cast<int>(end - begin), leading, 0, more, pivots + left);
+  });
+  for (int i = 0; i < more; ++i) pivots[left + i] += left;
+  return status != 0 || rest == 0 ? status : rest + left;
+}
+
+// The inverse from such factors of an n x n matrix, by blocks of columns: those of L^-1, which are zero above the
+// block, then of U^-1 L^-1, which go where the exchanges of rows put them.
+template <class T>
+rl_status inverse_of_factors(int n, const T* lu, int leading, const int* pivots, T* out, const MatrixShape& to) {
+  const Scratch<int64_t> places(n);
+  if (!places) return RL_MEMORY_ERROR;
+  for (int64_t i = 0; i < n; ++i) places[i] = i;
+  for (int64_t i = 0; i < n; ++i) std::swap(places[i], places[pivots[i] - 1]);
+  return parallel_for(n, block_columns(n), [&](int64_t begin, int64_t end) -> rl_status {
+    const int width = static_cast<int>(end - begin), rows = static_cast<int>(n - begin);
+    const Scratch<T> block(int64_t{n} * width);
+    if (!block) return RL_MEMORY_ERROR;
+    std::fill_n(block.get(), int64_t{n} * width, T(0));
+    for (int64_t j = 0; j < width; ++j) block[j * n + begin + j] = T(1);
+    const T one(1);
+    g_large_trsm.call<T>("L", "L", "N", "U", &rows, &width, &one, lu + begin * leading + begin, &leading,
+                         block.get() + begin, &n);
+    g_large_trsm.call<T>("L", "U", "N", "N", &n, &width, &one, lu, &leading, block.get(), &n);
+    for (int64_t i0 = 0; i0 < n; i0 += 64) {  // so that lines of either layout stay in the cache
+      for (int64_t j = 0; j < width; ++j) {
+        T* const column = out + places[begin + j] * to.column_stride;
+        for (int64_t i = i0; i < std::min<int64_t>(i0 + 64, n); ++i) column[i * to.row_stride] = block[j * n + i];
+      }
+    }
+    return RL_OK;
+  });
+}
+
+}  // namespace rl
