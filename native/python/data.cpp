@@ -225,11 +225,11 @@ struct Builder {
   void measure(PyObject* o, int depth) {
     RL_CHECK(depth < kMaxDims, Value, "tensor(): too many dimensions; sequences may be nested %d deep", kMaxDims);
     if (is_tensor(o)) {
-      Tensor* t = tensor_of(o);
-      RL_CHECK(t->numel == 1 || t->ndim() > 0, Value, "only one element tensors can be converted to Python scalars");
-      for (int i = 0; i < t->ndim(); i++) extend(depth + i, t->size(i));
-      close(depth + t->ndim());
-      see(t->dtype());
+      RL_CHECK(tensor_of(o)->numel == 1, Value,
+               "only one element tensors can be converted to Python scalars; got shape %s (stack joins tensors)",
+               shape_text(tensor_of(o)).c_str());
+      close(depth);
+      see(tensor_of(o)->dtype());
       return;
     }
     Value v;

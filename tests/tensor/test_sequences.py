@@ -136,3 +136,11 @@ def test_broadcast_tensors_returns_what_has_the_shape_already() -> None:
     a, b = rl.broadcast_tensors(x, y)
     assert a is x and a.is_leaf
     assert b.shape == (2, 3) and b._is_view()
+
+
+def test_tensors_of_one_element_count_as_numbers_in_a_list() -> None:
+    assert rl.tensor([rl.tensor([1.5]), 2.0]).tolist() == [1.5, 2.0]
+    assert rl.tensor([rl.tensor([[1]]), rl.tensor(2)]).tolist() == [1, 2]
+    assert rl.tensor([[rl.tensor(1), rl.tensor(2.5)]]).tolist() == [[1.0, 2.5]]
+    with pytest.raises(ValueError, match="only one element tensors.*stack"):
+        rl.tensor([rl.zeros(3), rl.zeros(3)])
