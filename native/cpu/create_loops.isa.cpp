@@ -70,8 +70,9 @@ void linspace(const Number& start_number, const Number& end_number, int64_t n, i
     const T start{number_as<float>(start_number)}, end{number_as<float>(end_number)};
     const T range{static_cast<float>(end) - static_cast<float>(start)};
     const T steps{static_cast<float>(n > 1 ? n - 1 : 1)};
-    const float step = static_cast<float>(T(static_cast<float>(range) / static_cast<float>(steps)));
-    const float first = static_cast<float>(start), last = static_cast<float>(end);
+    const float first = static_cast<float>(start), last = static_cast<float>(end), count_f = static_cast<float>(steps);
+    const float whole = static_cast<float>(range);
+    const float step = static_cast<float>(T(whole - whole == 0 ? whole / count_f : last / count_f - first / count_f));
     for (int64_t i = begin; i < middle; ++i) {
       const T product{step * static_cast<float>(T(static_cast<float>(i)))};
       out[i - begin] = T(first + static_cast<float>(product));
@@ -84,7 +85,8 @@ void linspace(const Number& start_number, const Number& end_number, int64_t n, i
   } else {
     using A = std::conditional_t<std::is_integral_v<T>, double, T>;
     const A start = static_cast<A>(number_as<T>(start_number)), end = static_cast<A>(number_as<T>(end_number));
-    const A step = (end - start) / static_cast<A>(n > 1 ? n - 1 : 1);
+    const A steps = static_cast<A>(n > 1 ? n - 1 : 1), range = end - start;
+    const A step = range - range == A(0) ? range / steps : end / steps - start / steps;  // the range may overflow
     for (int64_t i = begin; i < middle; ++i) out[i - begin] = convert<T>(fused(step, static_cast<A>(i), start));
     for (int64_t i = middle; i < end_index; ++i)
       out[i - begin] = convert<T>(fused(-step, static_cast<A>(n - 1 - i), end));

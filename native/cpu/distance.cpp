@@ -1,5 +1,6 @@
 // rl_distances.
 #include <algorithm>
+#include <cmath>
 
 #include "core/dtype.h"
 #include "core/error.h"
@@ -19,6 +20,21 @@ T* matrix_at(const rl_tensor* t, int64_t index) {
     index /= t->shape[d];
   }
   return static_cast<T*>(t->data) + offset;
+}
+
+// The p-norm of n differences whose powers' sum is out of range: taken from differences over the greatest.
+template <class T>
+T scaled_distance(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, double p) {
+  T greatest = T(0);
+  for (int64_t k = 0; k < n; ++k) {
+    const T d = std::abs(x[k * x_step] - y[k * y_step]);
+    if (!std::isfinite(d)) return d;
+    greatest = std::max(greatest, d);
+  }
+  T sum = T(0);
+  for (int64_t k = 0; k < n; ++k)
+    sum += std::pow(std::abs(x[k * x_step] - y[k * y_step]) / greatest, static_cast<T>(p));
+  return greatest * std::pow(sum, T(1) / static_cast<T>(p));
 }
 
 template <class T>
@@ -55,6 +71,10 @@ rl_status distances(const rl_tensor* a, const rl_tensor* b, double p, rl_tensor*
                           }
                           for (int64_t i = 0; i < rows; ++i) {
                             run(x + i * a_row, a_step, block.get(), n, p, line);
+                            for (int64_t j = 0; j < count; ++j) {
+                              if (std::isinf(line[j]))
+                                line[j] = scaled_distance(x + i * a_row, a_step, block.get() + j, kDistanceBlock, n, p);
+                            }
                             for (int64_t j = 0; j < count; ++j) to[i * out_row + j * out_step] = line[j];
                           }
                         }

@@ -320,48 +320,85 @@ void divide_row(const PoolShape& p, int64_t y0, int64_t y1, int64_t first, int64
   edge(n);
 }
 
-template <class S>
-void avg_pool(const PoolShape& p, const void* in_data, void* out_data) {
-  using C = compute_type<S>;
-  const S* const in = static_cast<const S*>(in_data);
-  S* const out = static_cast<S*>(out_data);
-  C sum[kColumns];
-  ColumnTable columns(p);
-  for (int64_t y0 = 0; y0 < p.out[0]; ++y0) {
-    for (int64_t y1 = 0; y1 < p.out[1]; ++y1) {
-      for (int64_t first = 0; first < p.out[2]; first += kColumns) {
-        const int64_t n = columns.move_to(first);
-        for (int64_t j = 0; j < n; ++j) sum[j] = C(0);
-        for (int64_t k0 = 0; k0 < p.kernel[0]; ++k0) {
-          const int64_t x0 = y0 * p.stride[0] - p.padding[0] + k0;
-          if (x0 < 0 || x0 >= p.in[0]) continue;
-          for (int64_t k1 = 0; k1 < p.kernel[1]; ++k1) {
-            const int64_t x1 = y1 * p.stride[1] - p.padding[1] + k1;
-            if (x1 < 0 || x1 >= p.in[1]) continue;
-            for (int64_t k2 = 0; k2 < p.kernel[2]; ++k2) {
-              const int64_t start = columns.start(k2);
-              const Columns here = columns[k2];
-              const S* const row = in + x0 * p.in_stride[0] + x1 * p.in_stride[1] + start * p.in_stride[2];
-              const int64_t step = p.stride[2] * p.in_stride[2];
-              if (step == 1) {
-                for (int64_t j = here.lo; j < here.hi; ++j) sum[j] += convert<C>(row[j]);
-              } else if (step == 2) {
-                for (int64_t j = here.lo; j < here.hi; ++j) sum[j] += convert<C>(row[j * 2]);
-              } else {
-                for (int64_t j = here.lo; j < here.hi; ++j) sum[j] += convert<C>(row[j * step]);
-              }
-            }
-          }
+// A sum of finite elements may overflow although their mean does not. It is then added up again from elements times
+// kDown.
+template <class C>
+constexpr C kDown = static_cast<C>(1.0 / (uint64_t{1} << 63));
+
+template <bool Scaled, class C, class S>
+RL_INLINE C element(S x) {
+  if constexpr (Scaled) return convert<C>(x) * kDown<C>;
+  return convert<C>(x);
+}
+
+template <class C>
+bool all_finite(const C* values, int64_t n) {
+  C rest = C(0);
+  for (int64_t j = 0; j < n; ++j) rest += values[j] - values[j];  // NaN once there was an infinite one
+  return rest == C(0);
+}
+
+// Sums of the windows of the outputs [first, first + n) of a row.
+template <bool Scaled, class C, class S>
+void window_sums(const PoolShape& p, const S* in, const ColumnTable& columns, int64_t y0, int64_t y1, int64_t n,
+                 C* sum) {
+  for (int64_t j = 0; j < n; ++j) sum[j] = C(0);
+  for (int64_t k0 = 0; k0 < p.kernel[0]; ++k0) {
+    const int64_t x0 = y0 * p.stride[0] - p.padding[0] + k0;
+    if (x0 < 0 || x0 >= p.in[0]) continue;
+    for (int64_t k1 = 0; k1 < p.kernel[1]; ++k1) {
+      const int64_t x1 = y1 * p.stride[1] - p.padding[1] + k1;
+      if (x1 < 0 || x1 >= p.in[1]) continue;
+      for (int64_t k2 = 0; k2 < p.kernel[2]; ++k2) {
+        const int64_t start = columns.start(k2);
+        const Columns here = columns[k2];
+        const S* const row = in + x0 * p.in_stride[0] + x1 * p.in_stride[1] + start * p.in_stride[2];
+        const int64_t step = p.stride[2] * p.in_stride[2];
+        const auto loop = [&](int64_t by) __attribute__((always_inline)) {
+          for (int64_t j = here.lo; j < here.hi; ++j) sum[j] += element<Scaled, C>(row[j * by]);
+        };
+        if (step == 1) {
+          loop(1);
+        } else if (step == 2) {
+          loop(2);
+        } else {
+          loop(step);
         }
-        divide_row(p, y0, y1, first, n, columns.inner, sum);
-        S* const to = out + y0 * p.out_stride[0] + y1 * p.out_stride[1] + first * p.out_stride[2];
-        for (int64_t j = 0; j < n; ++j) to[j * p.out_stride[2]] = convert<S>(sum[j]);
       }
     }
   }
 }
 
-template <class C, class S>
+template <class S>
+void avg_pool(const PoolShape& p, const void* in_data, void* out_data) {
+  using C = compute_type<S>;
+  const S* const in = static_cast<const S*>(in_data);
+  S* const out = static_cast<S*>(out_data);
+  C mean[kColumns];
+  ColumnTable columns(p);
+  for (int64_t y0 = 0; y0 < p.out[0]; ++y0) {
+    for (int64_t y1 = 0; y1 < p.out[1]; ++y1) {
+      for (int64_t first = 0; first < p.out[2]; first += kColumns) {
+        const int64_t n = columns.move_to(first);
+        window_sums<false>(p, in, columns, y0, y1, n, mean);
+        divide_row(p, y0, y1, first, n, columns.inner, mean);
+        if constexpr (!std::is_integral_v<C>) {
+          if (!all_finite(mean, n)) [[unlikely]] {
+            C again[kColumns];
+            window_sums<true>(p, in, columns, y0, y1, n, again);
+            divide_row(p, y0, y1, first, n, columns.inner, again);
+            for (int64_t j = 0; j < n; ++j)
+              if (!all_finite(mean + j, 1)) mean[j] = again[j] / kDown<C>;
+          }
+        }
+        S* const to = out + y0 * p.out_stride[0] + y1 * p.out_stride[1] + first * p.out_stride[2];
+        for (int64_t j = 0; j < n; ++j) to[j * p.out_stride[2]] = convert<S>(mean[j]);
+      }
+    }
+  }
+}
+
+template <bool Scaled, class C, class S>
 C sum_run(const S* from, int64_t stride, int64_t n) {
   // Several sums side by side: one would wait for each addition.
   constexpr int64_t kLanes = 16;
@@ -370,12 +407,30 @@ C sum_run(const S* from, int64_t stride, int64_t n) {
   if (n >= kLanes) {
     C lanes[kLanes] = {};
     for (; i + kLanes <= n; i += kLanes) {
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] += convert<C>(from[(i + l) * stride]);
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] += element<Scaled, C>(from[(i + l) * stride]);
     }
     for (int64_t l = 0; l < kLanes; ++l) total += lanes[l];
   }
-  for (; i < n; ++i) total += convert<C>(from[i * stride]);
+  for (; i < n; ++i) total += element<Scaled, C>(from[i * stride]);
   return total;
+}
+
+template <bool Scaled, class C, class S>
+C window_mean(const PoolShape& p, const S* in, Window w0, Window w1, Window w2) {
+  C sum = C(0);
+  const int64_t width = w2.end - w2.begin;
+  if (p.in_stride[2] == 1 && p.in_stride[1] == width && p.in[2] == width) {
+    // Whole rows: one run.
+    for (int64_t x0 = w0.begin; x0 < w0.end; ++x0)
+      sum += sum_run<Scaled, C>(in + x0 * p.in_stride[0] + w1.begin * p.in_stride[1], 1, (w1.end - w1.begin) * width);
+  } else {
+    for (int64_t x0 = w0.begin; x0 < w0.end; ++x0) {
+      for (int64_t x1 = w1.begin; x1 < w1.end; ++x1)
+        sum += sum_run<Scaled, C>(in + x0 * p.in_stride[0] + x1 * p.in_stride[1] + w2.begin * p.in_stride[2],
+                                  p.in_stride[2], width);
+    }
+  }
+  return sum / static_cast<C>(w0.end - w0.begin) / static_cast<C>(w1.end - w1.begin) / static_cast<C>(width);
 }
 
 template <class S>
@@ -384,21 +439,10 @@ void adaptive_avg_pool(const PoolShape& p, const void* in_data, void* out_data) 
   const S* const in = static_cast<const S*>(in_data);
   S* const out = static_cast<S*>(out_data);
   for_outputs(p, [&](int64_t y0, int64_t y1, int64_t y2, Window w0, Window w1, Window w2) {
-    C sum = C(0);
-    const int64_t width = w2.end - w2.begin;
-    if (p.in_stride[2] == 1 && p.in_stride[1] == width && p.in[2] == width) {
-      // Whole rows: one run.
-      for (int64_t x0 = w0.begin; x0 < w0.end; ++x0)
-        sum += sum_run<C>(in + x0 * p.in_stride[0] + w1.begin * p.in_stride[1], 1, (w1.end - w1.begin) * width);
-    } else {
-      for (int64_t x0 = w0.begin; x0 < w0.end; ++x0) {
-        for (int64_t x1 = w1.begin; x1 < w1.end; ++x1)
-          sum += sum_run<C>(in + x0 * p.in_stride[0] + x1 * p.in_stride[1] + w2.begin * p.in_stride[2], p.in_stride[2],
-                            width);
-      }
-    }
-    sum = sum / static_cast<C>(w0.end - w0.begin) / static_cast<C>(w1.end - w1.begin) / static_cast<C>(width);
-    out[y0 * p.out_stride[0] + y1 * p.out_stride[1] + y2 * p.out_stride[2]] = convert<S>(sum);
+    C mean = window_mean<false, C>(p, in, w0, w1, w2);
+    if (!all_finite(&mean, 1)) [[unlikely]]
+      mean = window_mean<true, C>(p, in, w0, w1, w2) / kDown<C>;
+    out[y0 * p.out_stride[0] + y1 * p.out_stride[1] + y2 * p.out_stride[2]] = convert<S>(mean);
   });
 }
 

@@ -214,9 +214,16 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
     out = call.result_like(0, result, shape, layout_among(tensors, tensor_count, shape), true);
   }
   if (out->is_meta() || out->numel == 0) return;
-  GilRelease gil(out->numel >= 32768);
-  rl_tensor* outs[1] = {&out->desc};
-  check(rl_elementwise(spec.kernel, compute, input_count, in, 1, outs));
+  TensorRef rounded;  // what a wider out= takes are numbers of the result's dtype
+  if (RL_UNLIKELY(call.out && out->dtype() != result &&
+                  (result == RL_FLOAT16 || result == RL_BFLOAT16 || result == RL_COMPLEX32)))
+    rounded = empty(result, out->ndim(), out->shape(), out->device());
+  {
+    GilRelease gil(out->numel >= 32768);
+    rl_tensor* outs[1] = {rounded ? &rounded->desc : &out->desc};
+    check(rl_elementwise(spec.kernel, compute, input_count, in, 1, outs));
+  }
+  if (rounded) copy_into(out, rounded.get());
 }
 
 void run_elementwise(Call& call) {

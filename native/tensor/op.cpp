@@ -202,6 +202,7 @@ namespace {
 }
 
 [[gnu::noinline]] void check_out(const Op& op, const Value* args, Tensor* const* out) {
+  if (!(op.flags & (kDifferentiable | kComposite))) return;  // its results never require grad
   bool grad = false;
   each_tensor(op, args, [&](Tensor* t) { grad |= needs_grad(t); });
   for (int i = 0; i < op.result_count; i++) grad |= out[i] && needs_grad(out[i]);

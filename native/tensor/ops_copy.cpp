@@ -55,7 +55,8 @@ RL_OP(clone) {
 RL_OP(contiguous) {
   Tensor* t = call.tensor(0);
   int64_t format = call.integer(1);
-  RL_CHECK(format != kPreserveFormat, Runtime, "preserve memory format is unsupported by the contiguous operator");
+  RL_CHECK(format != kPreserveFormat || t->contiguous, Runtime,
+           "preserve memory format is unsupported by the contiguous operator");
   if (has_format(t, format))
     call.set(0, TensorRef::share(t));
   else
@@ -77,6 +78,28 @@ RL_OP(_to_meta) {
 
 namespace {
 
+// Whether the strides grow as in channels last, from the channels over the last dims to the first; there may be gaps.
+bool ordered_as_channels_last(const Tensor* t) {
+  const int n = t->ndim();
+  if (n < 4 || n > 5 || t->stride(1) == 0) return false;
+  int64_t least = 0;
+  for (int i = 0; i < n; i++) {
+    const int dim = i == n - 1 ? 0 : i == 0 ? 1 : n - i;
+    if (t->size(dim) == 0 || t->stride(dim) < least) return false;
+    if (dim == 0 && least == t->stride(1)) return false;  // all sizes are 1: row-major just as well
+    least = t->stride(dim) * t->size(dim);
+  }
+  return true;
+}
+
+// Which tensors to(memory_format=) leaves as they are: those ordered like the format, as in PyTorch, gaps or not.
+bool counts_as(const Tensor* t, int64_t format) {
+  if (format == kPreserveFormat) return true;
+  const bool last = ordered_as_channels_last(t);
+  if (format == kContiguousFormat) return !last;
+  return last && t->ndim() == (format == kChannelsLast ? 4 : 5);
+}
+
 void convert(Call& call, DType dtype, Device device, bool copy, const Value& format_argument) {
   Tensor* t = call.tensor(0);
   int64_t format = format_argument.is_none() ? kPreserveFormat : format_argument.integer;
@@ -86,7 +109,7 @@ void convert(Call& call, DType dtype, Device device, bool copy, const Value& for
     return;
   }
   if (dtype == t->dtype()) {
-    if (!copy && has_format(t, format))
+    if (!copy && counts_as(t, format))
       call.set(0, TensorRef::share(t));
     else
       call.set(0, rl::call(ops::clone, {call[0], Value::of(format)}));
@@ -159,7 +182,6 @@ RL_OP(cat) {
   }
   DType dtype = result_type(&list, 1);
   if (!first) {
-    wrap_dim(call.integer(1), 1);
     int64_t zero = 0;
     call.result(0, dtype, 1, &zero);
     return;

@@ -79,6 +79,22 @@ RL_OP(celu) {
 
 // ---------------------------------------------------------------- operations that choose their kernel
 
+namespace {
+
+// Tensors of 16-bit floats are divided in steps; by a single element in one.
+bool divides_in_steps(Call& call, DType dtype) {
+  return call[1].is_tensor() && call.tensor(1)->numel != 1 && result_type(call.args, 2) == dtype;
+}
+
+}  // namespace
+
+RL_OP(floor_divide) {
+  const Op* op = divides_in_steps(call, RL_BFLOAT16)  ? &ops::_div_floor_bfloat16
+                 : divides_in_steps(call, RL_FLOAT16) ? &ops::_div_floor_float16
+                                                      : nullptr;
+  op ? call.set(0, rl::call(*op, {call[0], call[1]})) : run_elementwise(call);
+}
+
 RL_OP(div_mode) {
   if (call[2].is_none()) return call.set(0, rl::call(ops::div, {call[0], call[1]}));
   std::string mode = text_of(call[2]);
@@ -86,11 +102,8 @@ RL_OP(div_mode) {
            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode.c_str());
   const bool trunc = mode == "trunc";
   const Op* op = trunc ? &ops::_div_trunc : &ops::_div_floor;
-  if (call[1].is_tensor() && call.tensor(1)->numel != 1) {  // tensors of 16-bit floats are divided in steps
-    const DType dtype = result_type(call.args, 2);
-    if (dtype == RL_BFLOAT16) op = trunc ? &ops::_div_trunc_bfloat16 : &ops::_div_floor_bfloat16;
-    if (dtype == RL_FLOAT16) op = trunc ? &ops::_div_trunc_float16 : &ops::_div_floor_float16;
-  }
+  if (divides_in_steps(call, RL_BFLOAT16)) op = trunc ? &ops::_div_trunc_bfloat16 : &ops::_div_floor_bfloat16;
+  if (divides_in_steps(call, RL_FLOAT16)) op = trunc ? &ops::_div_trunc_float16 : &ops::_div_floor_float16;
   call.set(0, rl::call(*op, {call[0], call[1]}));
 }
 

@@ -133,6 +133,9 @@ void mean(Call& call, const Value& dims, bool keepdim, int dtype_at) {
   RL_CHECK(is_differentiable(dtype), Runtime,
            "mean(): could not infer output dtype. %s must be either a floating point or complex dtype. Got: %s",
            call[dtype_at].is_none() ? "Input dtype" : "Optional dtype", dtype_title(dtype));
+  if (call[dtype_at].is_none() && call.out && call.out[0] &&
+      promote(dtype, call.out[0]->dtype()) == call.out[0]->dtype())
+    dtype = call.out[0]->dtype();  // a wider out= takes the mean as it is before it is rounded
   TensorRef in = as_dtype(t, dtype, !call[dtype_at].is_none());
   run(call, 0, rl_mean, in.get(), dims, keepdim, dtype);
 }

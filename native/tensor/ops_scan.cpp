@@ -27,9 +27,10 @@ void scan(Call& call, Scan kernel, int dtype_at, bool integers_widen) {
   Tensor* t = call.tensor(0);
   int dim = wrap_dim(call.integer(1), t->ndim());
   DType dtype = dtype_at && !call[dtype_at].is_none() ? call[dtype_at].dtype
-                : integers_widen && is_integral_or_bool(t->dtype())
-                    ? (call.out && call.out[0] ? call.out[0]->dtype() : RL_INT64)
-                    : t->dtype();
+                : integers_widen && call.out && call.out[0] && can_cast(t->dtype(), call.out[0]->dtype())
+                    ? call.out[0]->dtype()
+                : integers_widen && is_integral_or_bool(t->dtype()) ? RL_INT64
+                                                                    : t->dtype();
   // Integers wrap the same way before and after they are added or multiplied, and the kernel widens them by pieces.
   const bool widened = is_integral_or_bool(t->dtype()) && is_integral(dtype) && !t->lazy() && !t->is_wrapped();
   TensorRef in = widened ? TensorRef::share(t) : cast(t, dtype);

@@ -191,7 +191,7 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
     """
     if self.dtype != other.dtype:
         raise RuntimeError(f"isclose: expected both tensors to have one dtype, got {self.dtype} and {other.dtype}")
-    if rtol < 0 or atol < 0:
+    if not (rtol >= 0 and atol >= 0):
         raise RuntimeError(f"isclose: rtol and atol must be at least zero, got {rtol} and {atol}")
     close = self == other
     if equal_nan and (self.dtype.is_floating_point or self.dtype.is_complex):
@@ -229,7 +229,8 @@ def _allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) 
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     """Differences of neighbours along a dimension, n times; of bool whether they differ.
 
-    prepend and append are joined to self before. RuntimeError for a negative n, and for a tensor without dimensions.
+    prepend and append are joined to self before, unless n is 0. RuntimeError for a negative n, and for a tensor
+    without dimensions.
 
     Shapes: self (*); in the result dim is smaller by n.
 
@@ -241,10 +242,10 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return self.clone()
     parts = [t for t in (prepend, self, append) if t is not None]
     joined = rl.cat(parts, dim) if len(parts) > 1 else self
-    if n == 0:
-        return joined.clone()
     for _ in range(min(n, joined.size(dim))):
         size = joined.size(dim) - 1
         later, earlier = joined.narrow(dim, 1, size), joined.narrow(dim, 0, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._record import composite, rl
+from .statistics import within_range
 
 
 def _spans(op: str, y: Any, x: Any, dim: int) -> Any:
@@ -48,14 +49,23 @@ def _define(name: str, cumulative: bool, aliases: str) -> None:
     def with_x(y: Any, x: Any, dim: int = -1) -> Any:
         if _is_short(name, y, dim):
             return _empty(y, dim, cumulative)
-        parts = _spans(name, y, x, dim) * _sums(y, dim)
-        return (parts.cumsum(dim) if cumulative else parts.sum(dim)) / 2
+        spans = _spans(name, y, x, dim)
+
+        def integral(y: Any) -> Any:
+            parts = spans * _sums(y, dim)
+            return (parts.cumsum(dim) if cumulative else parts.sum(dim)) / 2
+
+        return within_range(integral, y)
 
     def with_dx(y: Any, dx: Any = 1, dim: int = -1) -> Any:
         if _is_short(name, y, dim):
             return _empty(y, dim, cumulative)
-        sums = _sums(y, dim)
-        return (sums.cumsum(dim) if cumulative else sums.sum(dim)) * (dx / 2)
+
+        def integral(y: Any) -> Any:
+            sums = _sums(y, dim)
+            return (sums.cumsum(dim) if cumulative else sums.sum(dim)) * (dx / 2)
+
+        return within_range(integral, y)
 
     what, index, shape = "The integral", "< n - 1", "is without dim"
     if cumulative:

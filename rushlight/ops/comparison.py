@@ -80,7 +80,12 @@ def _round_decimals(self: Any, decimals: int) -> Any:
     if decimals == 0:
         return self.round()
     scale = 10.0 ** abs(decimals)
-    return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
+    if self.dtype in (rl.float16, rl.bfloat16):
+        return self.float().round(decimals=decimals).to(self.dtype)
+    if decimals < 0:
+        return (self / scale).round() * scale
+    scaled = self * scale
+    return rl.where(scaled.isinf(), self.detach(), scaled.round() / scale)  # what overflows is a whole number
 
 
 elementwise(

@@ -709,6 +709,10 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
         raise RuntimeError(f"fill_diagonal_: expected at least two dimensions, got {self.dim()}")
     if self.dim() > 2 and len(set(self.shape)) > 1:
         raise RuntimeError(f"fill_diagonal_: expected equal sizes, got {list(self.shape)}")
+    if any(size > 1 and step == 0 for size, step in zip(self.shape, self.stride(), strict=True)):
+        raise RuntimeError(
+            f"fill_diagonal_: unsupported operation: the tensor is expanded to {list(self.shape)}; clone it"
+        )
     n, step = min(self.shape), sum(self.stride())
     self.as_strided((n,), (step,), self.storage_offset()).fill_(fill_value)
     if wrap and self.dim() == 2 and self.size(0) > self.size(1) + 1:

@@ -167,7 +167,7 @@ elementwise(
     "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self // other,
     types="int float",
-    options={"wide": ("other",)},
+    options={"wide": ("other",), "checked": True},
     inplace=True,
     formula="out = floor(self / other)",
     doc="""The greatest whole number that is not above the quotient.
@@ -178,7 +178,7 @@ elementwise(
     tensor([ 3, -4])""",
 )
 elementwise(
-    "_div_trunc(Tensor self, Tensor|Scalar other) -> Tensor",
+    "_div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: trunc_divide(self, other),
     types="int float",
     inplace=True,
@@ -186,7 +186,7 @@ elementwise(
     doc="The quotient without its fraction.",
 )
 elementwise(
-    "_div_floor(Tensor self, Tensor|Scalar other) -> Tensor",
+    "_div_floor(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self // other,
     types="int float",
     inplace=True,
@@ -210,21 +210,21 @@ def _floor_in_steps(rounded: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 for _dtype, _rounded in (("float16", to_float16), ("bfloat16", to_bfloat16)):
     # PyTorch divides tensors of these dtypes in steps of the dtype, but by a single number in float32.
     elementwise(
-        f"_div_trunc_{_dtype}(Tensor self, Tensor|Scalar other) -> Tensor",
+        f"_div_trunc_{_dtype}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
         lambda self, other, _rounded=_rounded: trunc(_rounded(self / other)),
         types="float32",
         derivative={"self": _zeros, "other": _zeros},
         doc=f"The quotient, rounded to {_dtype}, without its fraction.",
     )
     elementwise(
-        f"_div_floor_{_dtype}(Tensor self, Tensor|Scalar other) -> Tensor",
+        f"_div_floor_{_dtype}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
         _floor_in_steps(_rounded),
         types="float32",
         derivative={"self": _zeros, "other": _zeros},
         doc=f"The whole number below the quotient, each step rounded to {_dtype}.",
     )
 native(
-    "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
+    "div.mode(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
     options={"composite": True},
     inplace=True,
     doc="""The quotient, rounded towards zero with rounding_mode="trunc", down with "floor", not at all with None.

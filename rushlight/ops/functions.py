@@ -1,7 +1,7 @@
 """Functions of the tensor namespace that are a functional under another signature.
 
 PyTorch's library functions take a reduction as a number (0 none, 1 mean, 2 sum) and flags by position, where
-nn.functional takes words and keywords.
+nn.functional takes words and keywords; left out, it is 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _word(reduction: int) -> str:
 
 @composite(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-    "int reduction=1) -> Tensor",
+    "int reduction=0) -> Tensor",
     method=False,
     formula="l_i = -weight_i (pos_weight_i target_i log(s_i) + (1 - target_i) log(1 - s_i)), s = sigmoid(self)",
 )
@@ -50,7 +50,7 @@ def _bce(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -
 
 
 @composite(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     method=False,
     formula="l = 1 - cos(input1, input2) if target is 1, max(0, cos(input1, input2) - margin) if it is -1",
 )
@@ -70,7 +70,7 @@ def _cosine_embedding(input1: Any, input2: Any, target: Any, margin: float, redu
 
 @composite(
     "ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, int blank=0, "
-    "int reduction=1, bool zero_infinity=False) -> Tensor",
+    "int reduction=0, bool zero_infinity=False) -> Tensor",
     method=False,
     formula="l = -log(sum of exp(sum_t log_probs[t, path_t]) over all paths that give the target)",
 )
@@ -92,7 +92,7 @@ def _ctc(log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int, re
 
 
 @composite(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=0) -> Tensor",
     method=False,
     formula="l_i = self_i if target_i is 1, max(0, margin - self_i) if it is -1",
 )
@@ -110,7 +110,7 @@ def _hinge(self: Any, target: Any, margin: float, reduction: int) -> Any:
 
 
 @composite(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    "kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor",
     method=False,
     formula="l_i = target_i (log(target_i) - self_i); exp(target_i) (target_i - self_i) with log_target",
 )
@@ -129,7 +129,7 @@ def _kl(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
 
 
 @composite(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     method=False,
     formula="l_i = max(0, -target_i (input1_i - input2_i) + margin)",
 )
@@ -170,7 +170,7 @@ def _poisson(input: Any, target: Any, log_input: bool, full: bool, eps: float, r
 
 @composite(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, "
-    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    "float eps=1e-06, bool swap=False, int reduction=0) -> Tensor",
     method=False,
     formula="l = max(0, |anchor - positive|_p - |anchor - negative|_p + margin)",
 )
@@ -185,7 +185,7 @@ def _triplet(
     Shapes: anchor, positive and negative (N, D) or (D); the result (), or (N) with reduction 0.
 
     >>> anchor, positive, negative = torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.5]])
-    >>> torch.triplet_margin_loss(anchor, positive, negative)
+    >>> torch.triplet_margin_loss(anchor, positive, negative, reduction=1)
     tensor(3.5000)
     """
     return _functional().triplet_margin_loss(

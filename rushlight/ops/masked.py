@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._record import composite, rl
+from .statistics import within_range
 
 _REDUCTION = "*, bool keepdim=False, ScalarType? dtype=None, Tensor? mask=None) -> Tensor"
 _SCAN = "*, ScalarType? dtype=None, Tensor? mask=None) -> Tensor"
@@ -166,7 +167,8 @@ def _mean(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
     if mask is None:
         return input.mean(dims, keepdim, dtype=dtype)
     count = _fitted(input, mask).sum(dims, keepdim)
-    return _kept(input, mask, 0).sum(dims, keepdim, dtype=dtype) / count
+    kept = _kept(input, mask, 0)
+    return within_range(lambda x: x.sum(dims, keepdim) / count, kept if dtype is None else kept.to(dtype))
 
 
 @_masked(

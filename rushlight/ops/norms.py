@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _batch
-from ._record import composite, native, rl
+from ._record import certain, composite, native, rl
 from .linalg import _check_matrix, _real_dtype, _to_shapes
 from .spectra import linalg_svdvals
 
@@ -362,7 +362,12 @@ def _cdist_product(x1: Any, x2: Any) -> Any:
     if x1.dim() == x2.dim():
         x1, x2 = x1 - center, x2 - center
     squares = (x1 * x1).sum(-1, True) + (x2 * x2).sum(-1, True).transpose(-2, -1)
-    return (squares - 2 * rl.matmul(x1, x2.transpose(-2, -1))).clamp_min(0).sqrt()
+    result = (squares - 2 * rl.matmul(x1, x2.transpose(-2, -1))).clamp_min(0).sqrt()
+    if not (x1.is_meta or certain(result.isfinite().all())):
+        if x1.dtype in (rl.float16, rl.bfloat16):
+            return rl._cdist(x1.float(), x2.float(), 2.0, False).to(x1.dtype)
+        return rl._cdist(x1, x2, 2.0, False)  # the squares overflow
+    return result
 
 
 native(

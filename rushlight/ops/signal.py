@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ._record import composite, rl
@@ -128,7 +129,13 @@ def _lengths(op: str, n_fft: int, hop: int | None, win: int | None, window: Any)
         raise RuntimeError(f"{op}: hop_length; expected more than 0, got {hop}")
     if not 0 < win <= n_fft:
         raise RuntimeError(f"{op}: win_length; expected 0 < win_length <= n_fft = {n_fft}, got {win}")
-    if window is not None and (window.dim() != 1 or window.size(0) != win):
+    if window is None:
+        warnings.warn(
+            f"{op}: a window was not provided; frames are cut out as they are, so that frequencies leak into each "
+            "other. window=rushlight.hann_window(win_length) is the usual one",
+            stacklevel=3,
+        )
+    elif window.dim() != 1 or window.size(0) != win:
         raise RuntimeError(f"{op}: window; expected a 1-d tensor of size win_length = {win}, got {list(window.shape)}")
     return hop, win
 
@@ -164,7 +171,7 @@ def _stft(
     frames), complex, or with return_complex=False real with a last dimension of 2.
 
     >>> x = torch.tensor([1.0, 0.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0])  # a quarter of the sampling frequency
-    >>> torch.stft(x, 4, hop_length=2, center=False, return_complex=True).abs()
+    >>> torch.stft(x, 4, 2, window=torch.ones(4), center=False, return_complex=True).abs()
     tensor([[0., 0., 0.],
             [2., 2., 2.],
             [0., 0., 0.]])

@@ -226,7 +226,11 @@ def _logit(self: Any, eps: float | None = None) -> Any:
     >>> torch.logit(torch.tensor([1.0]), eps=0.1)
     tensor([2.1972])
     """
-    return rl._logit(self if eps is None else self.clamp(eps, 1 - eps))
+    if eps is None or not eps >= 0:  # as PyTorch takes it: negative numbers and NaN limit nothing
+        return rl._logit(self)
+    if eps > 0.5:  # the limits cross: what lies below the first is not compared with the second
+        return rl._logit(rl.where(self < eps, eps, self.clamp_max(1 - eps)))
+    return rl._logit(self.clamp(eps, 1 - eps))
 
 
 elementwise(

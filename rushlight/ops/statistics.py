@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._record import certain, composite, rl
@@ -24,7 +25,20 @@ def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(f"nanmean: expected floating point or complex elements, got {self.dtype}")
-    return self.nansum(dim, keepdim, dtype=dtype) / self.isnan().logical_not().sum(dim, keepdim)
+    count = self.isnan().logical_not().sum(dim, keepdim)
+    return within_range(lambda x: x.nansum(dim, keepdim) / count, self if dtype is None else self.to(dtype))
+
+
+def within_range(linear: Callable[[Any], Any], x: Any) -> Any:
+    """linear(x), a linear function; where one of its sums overflows, from smaller numbers."""
+    result = linear(x)
+    if x.is_meta or certain(result.isinf().logical_not().all()):
+        return result
+    if x.dtype == rl.float16:  # has too few small numbers
+        again = linear(x.float()).to(result.dtype)
+    else:
+        again = linear(x * 2.0**-63) * 2.0**63
+    return rl.where(result.isinf(), again, result)
 
 
 _QUANTILE = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
@@ -77,7 +91,8 @@ def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, na
         raise RuntimeError(f"{name}: q; expected numbers from 0 to 1, got {q.tolist()}")
     if self.numel() == 0:
         raise RuntimeError(f"{name}: expected at least one element, got shape {list(self.shape)}")
-    rows = self.reshape(-1) if dim is None else self.movedim(dim, -1) if self.dim() else self.reshape(1)
+    flat = self if self.dim() else self.reshape(1)
+    rows = self.reshape(-1) if dim is None else flat.movedim(dim, -1)
     n = rows.size(-1)
     ordered = rows.sort(-1)[0]
     # positions are computed in the dtype, as in PyTorch, as long as it has a number for each
@@ -154,7 +169,7 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
     total = rl.tensor(n) if weights is None else weights.sum()
     if weights is not None and certain(total == 0):
         raise RuntimeError("cov: the weights sum up to zero")
-    mean = (x if weights is None else x * weights).sum(1) / total
+    mean = within_range(lambda x: x.sum(1) / total, x if weights is None else x * weights)
     if aweights is not None and correction != 0:
         degrees = total - correction * (weights * aweights).sum() / total
     else:
@@ -183,6 +198,10 @@ def corrcoef(self: Any) -> Any:
     if self.dim() > 2:
         raise RuntimeError(f"corrcoef: expected at most two dimensions, got {self.dim()}")
     c = rl.cov(self)
+    if self.dim() and self.size(-1) > 1 and not (c.is_meta or certain(c.isfinite().all())):
+        # the squares may overflow, which those of shares of the greatest do not
+        greatest = self.detach().abs().amax(-1, keepdim=True)
+        c = rl.cov(self / rl.where(greatest > 0, greatest, 1))
     if c.dim() == 0:
         return c / c
     variance = c.diag()

@@ -369,6 +369,8 @@ class _Trace(TorchFunctionMode):
         self.lines: list[str] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") == "__get__":  # of an attribute
+            return func(*args, **(kwargs or {}))
         frame: Any = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rushlight":
             frame = frame.f_back

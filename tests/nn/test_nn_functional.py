@@ -366,6 +366,17 @@ def test_hot_functionals_are_the_operations_themselves():
         assert type(getattr(G, name)) is plain
 
 
+def test_multilabel_soft_margin_loss_takes_the_classes_of_the_input():
+    for shapes in (((2, 3), (4, 2, 3)), ((2, 3), (3,)), ((3,), (2, 3)), ((4,), (4, 4))):
+        input, target = (torch.rand(shape) for shape in shapes)
+        for reduction in ("none", "mean"):
+            theirs = torch.nn.functional.multilabel_soft_margin_loss(input, target, reduction=reduction)
+            ours = rl.nn.functional.multilabel_soft_margin_loss(
+                to_rushlight(input), to_rushlight(target), reduction=reduction
+            )
+            assert_same(ours, theirs)
+
+
 def test_import_is_light():
     code = (
         "import sys, rushlight, rushlight.nn, rushlight.optim\n"

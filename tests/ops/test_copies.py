@@ -332,3 +332,48 @@ def test_resize_takes_a_memory_format():
         with pytest.raises(error):
             x.resize_(*sizes, **options)
         assert x.shape == (1, 2, 3, 4)
+
+
+def test_what_already_has_the_format_is_not_copied():
+    torch = pytest.importorskip("torch")
+
+    def layouts(m):
+        for shape in ((2, 3, 4), (2, 3, 4, 5), (1, 3, 4, 5), (2, 1, 4, 5), (2, 3, 1, 1), (1, 1, 1, 1), (2, 3, 2, 4, 5)):
+            row_major = m.zeros(shape)
+            yield row_major
+            yield row_major.transpose(-1, -2)
+            yield row_major.transpose(0, 1)
+            yield row_major[..., ::2]
+            yield row_major[:, ::2]
+            yield m.zeros((1, *shape[1:])).expand(shape)
+            yield m.zeros((shape[0], 1, *shape[2:])).expand(shape)
+            if len(shape) == 4:
+                channels_last = row_major.contiguous(memory_format=m.channels_last)
+                yield channels_last
+                yield channels_last[..., ::2]
+                yield channels_last[:, :1]
+                yield channels_last[..., :1]
+
+    for theirs, ours in zip(layouts(torch), layouts(rl), strict=True):
+        for name in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"):
+            for call in ("contiguous", "to", "float"):
+                results = []
+                for x, m in ((theirs, torch), (ours, rl)):
+                    try:
+                        arguments = (m.float32,) if call == "to" else ()
+                        y = getattr(x, call)(*arguments, memory_format=getattr(m, name))
+                        results.append((y.data_ptr() == x.data_ptr(), y.stride()))
+                    except RuntimeError:
+                        results.append("RuntimeError")
+                assert results[0] == results[1], (tuple(theirs.shape), theirs.stride(), call, name)
+
+
+def test_the_diagonal_of_an_expanded_tensor_is_not_filled():
+    for x in (rl.zeros(1, 3).expand(3, 3), rl.zeros(3, 1).expand(3, 3)):
+        with pytest.raises(RuntimeError, match=r"fill_diagonal_: .* expanded to \[3, 3\]"):
+            x.fill_diagonal_(1.0)
+
+
+def test_numbers_that_are_not_tolerances():
+    with pytest.raises(RuntimeError, match="isclose: rtol and atol must be at least zero, got nan"):
+        rl.isclose(rl.ones(2), rl.ones(2), rtol=float("nan"))

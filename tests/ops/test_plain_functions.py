@@ -149,3 +149,25 @@ def test_wrong_number_of_weights():
     with pytest.raises(RuntimeError, match="params"):
         rushlight.gru(rushlight.ones(5, 2, 3), rushlight.zeros(1, 2, 4), [rushlight.ones(12, 3)] * 3,
                       True, 1, 0.0, True, False, False)  # fmt: skip
+
+
+def test_losses_keep_every_element_unless_told_to_reduce():
+    x, y = np.log(GENERATOR.random((3, 4)).astype(np.float32)), GENERATOR.random((3, 4)).astype(np.float32)
+    calls = {
+        "binary_cross_entropy_with_logits": lambda m: (m.from_numpy(x), m.from_numpy(y)),
+        "kl_div": lambda m: (m.from_numpy(x), m.from_numpy(y)),
+        "hinge_embedding_loss": lambda m: (m.from_numpy(x), m.sign(m.from_numpy(y) - 0.5)),
+        "margin_ranking_loss": lambda m: (m.from_numpy(x), m.from_numpy(y), m.ones(3, 4)),
+        "cosine_embedding_loss": lambda m: (m.from_numpy(x), m.from_numpy(y), m.tensor([1, -1, 1])),
+        "triplet_margin_loss": lambda m: (m.from_numpy(x), m.from_numpy(y), m.from_numpy(y[::-1].copy())),
+        "ctc_loss": lambda m: (
+            m.from_numpy(x).reshape(3, 1, 4).log_softmax(2),
+            m.tensor([[1]]),
+            m.tensor([3]),
+            m.tensor([1]),
+        ),
+    }
+    for name, arguments in calls.items():
+        theirs, ours = getattr(torch, name)(*arguments(torch)), getattr(rushlight, name)(*arguments(rushlight))
+        assert ours.shape == tuple(theirs.shape) != (), name
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)

@@ -67,3 +67,40 @@ def test_losses_in_steps(dtype):
         for name in ("binary_cross_entropy_with_logits", "hinge_embedding_loss"):
             ours = getattr(rl.nn.functional, name)(rx, rt, reduction=reduction)
             assert differ(ours, getattr(torch.nn.functional, name)(x, t, reduction=reduction)) <= (name[0] == "b") * 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_floor_divide_takes_the_steps_of_div(dtype):
+    (a, ra), (b, rb) = both(dtype, scale=50.0), both(dtype, seed=1, scale=3.0)
+    for (x, rx), (y, ry) in [
+        ((a, ra), (b, rb)),
+        ((a, ra), (b[1], rb[1])),
+        ((a, ra), (0.3, 0.3)),
+        ((3.0, 3.0), (b, rb)),
+    ]:
+        assert differ(rl.floor_divide(rx, ry), torch.floor_divide(x, y)) == 0
+        assert differ(rx // ry, x // y) == 0
+    assert differ(ra.clone().floor_divide_(rb), a.clone().floor_divide_(b)) == 0
+    assert differ(rl.div(3.0, rb, rounding_mode="trunc"), torch.div(3.0, b, rounding_mode="trunc")) == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "name", ["exp", "sigmoid", "add", "mul", "div", "addcmul", "hypot", "cumsum", "cumprod", "mean"]
+)
+def test_a_wider_out_takes_rounded_numbers(dtype, name):
+    operands = {"add": 2, "mul": 2, "div": 2, "addcmul": 3, "hypot": 2}.get(name, 1)
+    given = [both(dtype, n=40, scale=1.0, seed=i) for i in range(operands)]
+    along = (0,) if name in ("cumsum", "cumprod", "mean") else ()
+    for wide in ("float32", "float64"):
+        theirs, ours = torch.empty(0, dtype=getattr(torch, wide)), rl.empty(0, dtype=getattr(rl, wide))
+        getattr(torch, name)(*[x for x, _ in given], *along, out=theirs)
+        getattr(rl, name)(*[x for _, x in given], *along, out=ours)
+        assert rl.allclose(ours, rl.from_dlpack(theirs), rtol=1e-6, atol=0), name  # a step of bfloat16 is 4e-3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("decimals", [-2, -1, 1, 2, 3, 5])
+def test_round_to_decimals(dtype, decimals):
+    x, rx = both(dtype, scale=300.0)
+    assert differ(rx.round(decimals=decimals), x.round(decimals=decimals)) == 0

@@ -43,6 +43,7 @@ def test_window_errors():
         rl.hann_window(3, dtype=rl.int64)
 
 
+@pytest.mark.filterwarnings("ignore:i?stft. a window was not provided")
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("normalized", [True, False])
 def test_short_time_transforms(center, normalized):
@@ -69,6 +70,20 @@ def test_short_time_transforms(center, normalized):
         rl.stft(rl.from_numpy(x), 64)
     with pytest.raises(RuntimeError):
         rl.stft(rl.from_numpy(x), 640, return_complex=True, center=False)
+
+
+def test_frames_without_a_window_warn():
+    x = rl.ones(64)
+    with pytest.warns(UserWarning, match=r"^stft: a window was not provided"):
+        spectrum = rl.stft(x, 16, return_complex=True)
+    with pytest.warns(UserWarning, match=r"^istft: a window was not provided"):
+        assert np.allclose(rl.istft(spectrum, 16).numpy(), 1, atol=1e-6)
+
+
+def test_no_differences_are_taken_of_what_diff_would_join():
+    x = rl.tensor([1.0, 4.0, 9.0])
+    assert x.diff(0, prepend=rl.zeros(1), append=rl.zeros(1)).tolist() == x.tolist()
+    assert x.diff(1, prepend=rl.zeros(1), append=rl.zeros(1)).tolist() == [1, 3, 5, -9]
 
 
 def test_integrals_and_gradients():

@@ -148,3 +148,12 @@ def test_derivatives_and_sums():
     y = rl.tensor([0.4, 2.5, 4.0], dtype=rl.float64, requires_grad=True)
     assert gradcheck(lambda y: rl.igamma(a, y), (y,)) and gradgradcheck(lambda y: rl.igammac(a, y), (y,))
     assert np.allclose(rl.mvlgamma(rl.tensor([3.5, 6.0]), 3).numpy(), [scipy.multigammaln(v, 3) for v in (3.5, 6.0)])
+
+
+@pytest.mark.parametrize("eps", [None, -1.0, float("nan"), 0.0, 0.1, 0.5, 0.7, 2.0])
+def test_logit_takes_limits_as_pytorch_does(eps):
+    torch = pytest.importorskip("torch")
+    numbers = [-1.0, 0.0, 0.05, 0.4, 0.5, 0.6, 0.95, 1.0, 2.0, float("nan"), float("inf")]
+    theirs, ours = torch.tensor(numbers, requires_grad=True), rl.tensor(numbers, requires_grad=True)
+    a, b = torch.logit(theirs, eps), rl.logit(ours, eps)
+    np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=1e-6, atol=1e-7)

@@ -62,7 +62,7 @@ def margin_ranking_loss(
             "margin_ranking_loss: expected inputs and target of as many dimensions, got shapes "
             f"{list(input1.shape)}, {list(input2.shape)} and {list(target.shape)}"
         )
-    return _reduction.apply((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return _reduction.apply((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
 def soft_margin_loss(
@@ -224,7 +224,8 @@ def multilabel_soft_margin_loss(
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return _reduction.apply(loss.sum(-1) / input.size(-1), reduction)
+    classes = input.dim() - 1  # of the input, whatever target and weight broadcast it to
+    return _reduction.apply(loss.sum(classes) / input.size(classes), reduction)
 
 
 def triplet_margin_loss(
