@@ -39,6 +39,14 @@ def _unused(grad: Any) -> bool:
     return not grad.requires_grad and certain((grad == 0).all())
 
 
+def _adjoint_solve(grad: Any, A: Any, LU: Any, pivots: Any, B: Any, left: bool = True) -> Any:
+    """The solution of A.mH X = B, from the factors of A where nobody can ask for a derivative of it."""
+    watched = (grad.requires_grad or A.requires_grad) and rl._C.is_grad_enabled()
+    if not watched and A.shape[-1] >= 16 and not any(rl._C._unwrap(x) is not None for x in (grad, A, LU)):
+        return rl.linalg_lu_solve(LU, pivots, B, left=left, adjoint=True)
+    return rl.linalg_solve(_h(A), B, left=left)
+
+
 def _refuse_low(name: str, what: str, x: Any) -> None:
     if not (x.is_floating_point() or x.is_complex()):
         raise RuntimeError(f"{name}: {what}; expected floating point or complex elements, got {x.dtype}")
@@ -451,7 +459,7 @@ def lu_solve(self: Any, LU_data: Any, LU_pivots: Any) -> Any:
 # ---------------------------------------------------------------- determinants
 
 
-def _det_backward(grad: Any, A: Any, result: Any) -> Any:
+def _det_backward(grad: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
     """conj(det) A^-H, and for singular matrices the adjugate from singular values."""
     if A.shape[-1] == 1:
         return grad.unsqueeze(-1).unsqueeze(-1)
@@ -461,7 +469,7 @@ def _det_backward(grad: Any, A: Any, result: Any) -> Any:
     if certain(~singular.any()):
         eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         scaled = (grad * rl.conj(result)).unsqueeze(-1).unsqueeze(-1) * eye
-        return rl.linalg_solve(_h(A), scaled)
+        return _adjoint_solve(grad, A, LU, pivots, scaled)
     n = A.shape[-1]
     u, s, vh = rl._linalg_svd(A, True, True)
     others = s.unsqueeze(-2).expand((*s.shape, n)).masked_fill(rl.eye(n, dtype=rl.bool, device=A.device), 1).prod(-1)
@@ -473,24 +481,28 @@ native(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
     batch=_batch.matrices,
     options={"not_differentiable": ("LU", "pivots")},
-    derivative={"A": lambda grad_result, A, result: _det_backward(grad_result, A, result)},
+    derivative={"A": lambda grad_result, A, result, LU, pivots: _det_backward(grad_result, A, result, LU, pivots)},
     doc="The determinant, and the factors it comes from.",
 )
 
 
-def _slogdet_backward(grad_sign: Any, grad_log: Any, A: Any, sign: Any) -> Any:
+def _slogdet_backward(grad_sign: Any, grad_log: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
     g = grad_log
     if A.is_complex():
         g = rl.complex(grad_log, _im(rl.conj(sign) * grad_sign))
     eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-    return rl.linalg_solve(_h(A), g.unsqueeze(-1).unsqueeze(-1) * eye)
+    return _adjoint_solve(g, A, LU, pivots, g.unsqueeze(-1).unsqueeze(-1) * eye)
 
 
 native(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
     batch=_batch.matrices,
     options={"not_differentiable": ("LU", "pivots")},
-    derivative={"A": lambda grad_sign, grad_logabsdet, A, sign: _slogdet_backward(grad_sign, grad_logabsdet, A, sign)},
+    derivative={
+        "A": lambda grad_sign, grad_logabsdet, A, sign, LU, pivots: _slogdet_backward(
+            grad_sign, grad_logabsdet, A, sign, LU, pivots
+        )
+    },
     doc="The sign (or phase) of the determinant and the logarithm of its size, and the factors.",
 )
 

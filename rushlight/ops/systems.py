@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _batch
 from ._record import composite, native, rl
-from .linalg import _h
+from .linalg import _adjoint_solve, _h
 
 # ---------------------------------------------------------------- systems
 
@@ -15,11 +15,13 @@ def _is_vector(a: Any, b: Any) -> bool:
     return bool(b.dim() == 1 or (a.dim() - 1 == b.dim() and a.shape[:-1] == b.shape))
 
 
-def _solve_backward(grad: Any, A: Any, B: Any, X: Any, left: bool, needs: tuple[bool, ...]) -> Any:
+def _solve_backward(
+    grad: Any, A: Any, B: Any, X: Any, LU: Any, pivots: Any, left: bool, needs: tuple[bool, ...]
+) -> Any:
     vector = _is_vector(A, B)
     if vector:
         grad, X = grad.unsqueeze(-1), X.unsqueeze(-1)
-    g_b = rl.linalg_solve(_h(A), grad, left=left)
+    g_b = _adjoint_solve(grad, A, LU, pivots, grad, left)
     g_a = None
     if needs[0]:
         g_a = (-rl.matmul(g_b, _h(X)) if left else -rl.matmul(_h(X), g_b)).sum_to_size(A.shape)
@@ -34,7 +36,9 @@ native(
     batch=_batch.matrices,
     options={"not_differentiable": ("LU", "pivots", "info")},
     derivative={
-        "A, B": lambda grad_result, A, B, result, left, needs: _solve_backward(grad_result, A, B, result, left, needs)
+        "A, B": lambda grad_result, A, B, result, LU, pivots, left, needs: _solve_backward(
+            grad_result, A, B, result, LU, pivots, left, needs
+        )
     },
     doc="The solution of a linear system, the factors of A, and where the factorisation failed.",
 )

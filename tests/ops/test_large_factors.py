@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as rl
+from rushlight.autograd import gradcheck, gradgradcheck
 
 linalg = rl.linalg
 EPS = {np.float32: 1e-3, np.float64: 1e-10, np.complex64: 1e-3, np.complex128: 1e-10}
@@ -85,3 +86,23 @@ def test_inverse_and_solutions(n, dtype):
             b = array(n, count, dtype=dtype, seed=1)
             (solution,) = same_with_any_threads(lambda m, r: (linalg.solve(m, r),), a, rl.from_numpy(b))
             np.testing.assert_allclose(solution.numpy(), np.linalg.solve(wide, b), atol=EPS[dtype])
+
+
+@pytest.mark.parametrize("name", ["solve", "solve from the right", "det", "slogdet"])
+def test_derivatives_from_the_factors_are_those_of_solving_again(name):
+    functions = {
+        "solve": lambda a, b: linalg.solve(a, b),
+        "solve from the right": lambda a, b: linalg.solve(a, b, left=False),
+        "det": lambda a, b: linalg.det(a / 2),
+        "slogdet": lambda a, b: linalg.slogdet(a)[1],
+    }
+    function = functions[name]
+    n = 17
+    a = rl.from_numpy(array(2, n, n) / 5 + 2 * np.eye(n)).requires_grad_()
+    b = rl.from_numpy(array(2, n, n, seed=1)).requires_grad_()
+    (first,) = rl.autograd.grad(function(a, b).sum(), [a])
+    (again,) = rl.autograd.grad(function(a, b).sum(), [a], create_graph=True)
+    assert again.requires_grad and not first.requires_grad
+    np.testing.assert_allclose(first.numpy(), again.detach().numpy(), rtol=1e-10, atol=1e-10)
+    one = (a[:1].detach().requires_grad_(), b[:1].detach().requires_grad_())
+    assert gradcheck(lambda x, y: function(x, y).sum(), one) and gradgradcheck(lambda x, y: function(x, y).sum(), one)
