@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/lapack.h"
+#include "cpu/lapack_large.h"
 
 namespace rl {
 namespace {
@@ -11,6 +11,9 @@ constinit Routine g_geqrf("sgeqrf_", "dgeqrf_", "cgeqrf_", "zgeqrf_");
 constinit Routine g_orgqr("sorgqr_", "dorgqr_", "cungqr_", "zungqr_");
 constinit Routine g_ormqr("sormqr_", "dormqr_", "cunmqr_", "zunmqr_");
 constinit Routine g_heevd("ssyevd_", "dsyevd_", "cheevd_", "zheevd_");
+constinit Routine g_hetrd("ssytrd_", "dsytrd_", "chetrd_", "zhetrd_");
+constinit Routine g_stedc("sstedc_", "dstedc_", "cstedc_", "zstedc_");
+constinit Routine g_unmtr("sormtr_", "dormtr_", "cunmtr_", "zunmtr_");
 constinit Routine g_geev("sgeev_", "dgeev_", "cgeev_", "zgeev_");
 constinit Routine g_gesdd("sgesdd_", "dgesdd_", "cgesdd_", "zgesdd_");
 constinit Routine g_gels("sgels_", "dgels_", "cgels_", "zgels_");
@@ -251,16 +254,64 @@ rl_status qr(const rl_tensor* a, rl_tensor* q, rl_tensor* r) {
 
 // ---- eigenvalues
 
+// Whether the largest part of a number is neither so small nor so large that squares leave the normal range; no NaN.
+template <class T>
+bool needs_no_scaling(const T* a, int64_t count) {
+  using R = real_t<T>;
+  constexpr R limit = std::is_same_v<R, float> ? R(1e14) : R(1e120);
+  const R* const parts = reinterpret_cast<const R*>(a);
+  R largest = 0;
+  bool finite = true;
+  for (int64_t i = 0; i < count * int64_t{sizeof(T) / sizeof(R)}; ++i) {
+    const R size = std::abs(parts[i]);
+    finite &= size <= limit;
+    largest = std::max(largest, size);
+  }
+  return finite && (largest == R(0) || largest >= 1 / limit);
+}
+
+// What ?heevd does with a matrix whose numbers need no scaling, in its steps, so that the last one, which multiplies
+// the vectors of the tridiagonal matrix by the reflectors, is shared out by columns. The values end up in w.
+template <class T>
+rl_status eigh_in_steps(const char* uplo, int n, T* matrix, T* vectors, real_t<T>* w, int* status) {
+  using R = real_t<T>;
+  const int64_t size = n;
+  const int64_t real_count = 1 + 4 * size + (is_complex_v<T> ? 2 : 1) * size * size;
+  const int reduce_length = 64 * n, real_length = static_cast<int>(real_count), int_length = 3 + 5 * n;
+  const Scratch<T> space(reduce_length), tau(n);
+  const Scratch<R> beside(n), reals(real_count);
+  const Scratch<int> ints(int_length);
+  if (!space || !tau || !beside || !reals || !ints) return RL_MEMORY_ERROR;
+  g_hetrd.call<T>(uplo, &n, matrix, &n, w, beside.get(), tau.get(), space.get(), &reduce_length, status);
+  if constexpr (is_complex_v<T>)
+    g_stedc.call<T>("I", &n, w, beside.get(), vectors, &n, space.get(), &reduce_length, reals.get(), &real_length,
+                    ints.get(), &int_length, status);
+  else
+    g_stedc.call<T>("I", &n, w, beside.get(), vectors, &n, reals.get(), &real_length, ints.get(), &int_length, status);
+  return parallel_for(n, block_columns(n), [&](int64_t begin, int64_t end) -> rl_status {
+    const int width = static_cast<int>(end - begin);
+    // Room for blocks of 64 reflectors: with less, LAPACK would take them singly and write to the matrix meanwhile.
+    const int length = 64 * width + 65 * 64;
+    const Scratch<T> own(length);
+    if (!own) return RL_MEMORY_ERROR;
+    int failed = 0;
+    g_unmtr.call<T>("L", uplo, "N", &n, &width, matrix, &n, tau.get(), vectors + begin * n, &n, own.get(), &length,
+                    &failed);
+    return RL_OK;
+  });
+}
+
 template <class T>
 rl_status eigh(const rl_tensor* a, bool upper, rl_tensor* values, rl_tensor* vectors, rl_tensor* info) {
   using R = real_t<T>;
-  RL_TRY(g_heevd.find<T>());
+  for (Routine* const routine : {&g_heevd, &g_hetrd, &g_stedc, &g_unmtr}) RL_TRY(routine->find<T>());
   const MatrixShape from = matrix_shape(a);
   const int n = static_cast<int>(from.rows), leading = std::max(1, n);
   const char* const job = vectors ? "V" : "N";
   const char* const uplo = upper ? "U" : "L";
   return each_block(batch_count(a, 2), 8.0 * n * n * n, [&](int64_t begin, int64_t end) -> rl_status {
-    const Scratch<T> matrix(static_cast<int64_t>(n) * n);
+    const bool large = vectors && n >= kLargeMatrix;
+    const Scratch<T> matrix(static_cast<int64_t>(n) * n), found(large ? static_cast<int64_t>(n) * n : 1);
     const Scratch<R> w(n);
     T answer(0);
     R real_answer(0);
@@ -278,16 +329,20 @@ rl_status eigh(const rl_tensor* a, bool upper, rl_tensor* values, rl_tensor* vec
     const Scratch<T> space(size);
     const Scratch<R> real_space(real_size);
     const Scratch<int> ints(int_answer);
-    if (!matrix || !w || !space || !real_space || !ints) return RL_MEMORY_ERROR;
+    if (!matrix || !found || !w || !space || !real_space || !ints) return RL_MEMORY_ERROR;
     const int length = static_cast<int>(size), real_length = static_cast<int>(real_size);
     for (int64_t b = begin; b < end; ++b) {
       pack(matrix.get(), leading, item_of<T>(a, 2, b), from);
       status = 0;
-      if (n > 0)
+      T* result = matrix.get();
+      if (large && needs_no_scaling(matrix.get(), static_cast<int64_t>(n) * n)) {
+        result = found.get();
+        RL_TRY(eigh_in_steps(uplo, n, matrix.get(), result, w.get(), &status));
+      } else if (n > 0)
         run(matrix.get(), w.get(), space.get(), &length, real_space.get(), &real_length, ints.get(), &int_answer);
       *item_of<int32_t>(info, 0, b) = status;
       store_vector(item_of<R>(values, 1, b), values->strides[values->ndim - 1], w.get(), n);
-      if (vectors) unpack(item_of<T>(vectors, 2, b), matrix_shape(vectors), matrix.get(), leading);
+      if (vectors) unpack(item_of<T>(vectors, 2, b), matrix_shape(vectors), result, leading);
     }
     return RL_OK;
   });

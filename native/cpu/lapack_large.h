@@ -27,6 +27,33 @@ static inline void exchange_rows(T* a, int n, int leading, int first, int last, 
   if (n > 0 && last > first) g_large_laswp.call<T>(&n, a, &leading, &from, &last, pivots, &step);
 }
 
+// X = A^-1 X for the lower triangle with ones on its diagonal, or the upper one: products between triangles that are
+// small enough for what a triangular solve is slower at.
+template <class T>
+void solve_by_halves(bool lower, int n, int width, const T* a, int leading, T* x, int x_leading) {
+  constexpr int kTriangle = 32;
+  const T one(1), minus(-1);
+  if (n <= kTriangle) {
+    if (n > 0)
+      g_large_trsm.call<T>("L", lower ? "L" : "U", "N", lower ? "U" : "N", &n, &width, &one, a, &leading, x,
+                           &x_leading);
+    return;
+  }
+  const int top = (n / 2 + 15) & ~15, bottom = n - top;
+  const T* const corner = a + int64_t{top} * leading + top;
+  if (lower) {
+    solve_by_halves(lower, top, width, a, leading, x, x_leading);
+    g_large_gemm.call<T>("N", "N", &bottom, &width, &top, &minus, a + top, &leading, x, &x_leading, &one, x + top,
+                         &x_leading);
+    solve_by_halves(lower, bottom, width, corner, leading, x + top, x_leading);
+  } else {
+    solve_by_halves(lower, bottom, width, corner, leading, x + top, x_leading);
+    g_large_gemm.call<T>("N", "N", &top, &width, &bottom, &minus, a + int64_t{top} * leading, &leading, x + top,
+                         &x_leading, &one, x, &x_leading);
+    solve_by_halves(lower, top, width, a, leading, x, x_leading);
+  }
+}
+
 // A = P L U by halves: the left columns, their part in the right ones, what remains of those (S. Toledo, "Locality of
 // reference in LU decomposition with partial pivoting", 1997). Returns LAPACK's info.
 template <class T>
@@ -46,7 +73,7 @@ int factor_by_halves(int m, int n, T* a, int leading, int* pivots) {
     const int width = static_cast<int>(end - begin);
     T* const block = others + begin * leading;
     exchange_rows(block, width, leading, 0, left, pivots);
-    g_large_trsm.call<T>("L", "L", "N", "U", &left, &width, &one, a, &leading, block, &leading);
+    solve_by_halves(true, left, width, a, leading, block, leading);
     if (below > 0)
       g_large_gemm.call<T>("N", "N", &below, &width, &left, &minus, a + left, &leading, block, &leading, &one,
                            block + left, &leading);
@@ -75,10 +102,8 @@ rl_status inverse_of_factors(int n, const T* lu, int leading, const int* pivots,
     if (!block) return RL_MEMORY_ERROR;
     std::fill_n(block.get(), int64_t{n} * width, T(0));
     for (int64_t j = 0; j < width; ++j) block[j * n + begin + j] = T(1);
-    const T one(1);
-    g_large_trsm.call<T>("L", "L", "N", "U", &rows, &width, &one, lu + begin * leading + begin, &leading,
-                         block.get() + begin, &n);
-    g_large_trsm.call<T>("L", "U", "N", "N", &n, &width, &one, lu, &leading, block.get(), &n);
+    solve_by_halves(true, rows, width, lu + begin * leading + begin, leading, block.get() + begin, n);
+    solve_by_halves(false, n, width, lu, leading, block.get(), n);
     for (int64_t i0 = 0; i0 < n; i0 += 64) {  // so that lines of either layout stay in the cache
       for (int64_t j = 0; j < width; ++j) {
         T* const column = out + places[begin + j] * to.column_stride;

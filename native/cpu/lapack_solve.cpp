@@ -15,6 +15,7 @@ namespace {
 constinit Routine g_potrf("spotrf_", "dpotrf_", "cpotrf_", "zpotrf_");
 constinit Routine g_potri("spotri_", "dpotri_", "cpotri_", "zpotri_");
 constinit Routine g_getrs("sgetrs_", "dgetrs_", "cgetrs_", "zgetrs_");
+constinit Routine g_getri("sgetri_", "dgetri_", "cgetri_", "zgetri_");
 constinit Routine g_sytrf("ssytrf_", "dsytrf_", "csytrf_", "zsytrf_");
 constinit Routine g_sytrs("ssytrs_", "dsytrs_", "csytrs_", "zsytrs_");
 constinit Routine g_hetrf("ssytrf_", "dsytrf_", "chetrf_", "zhetrf_");
@@ -230,12 +231,19 @@ class Substitution {
     if (n_ <= kSmallLu && *transpose == 'N')
       substitute_small(n_, r_, lu, leading, pivots, x, x_leading);
     else if (n_ > 0)
-      parallel_for(
-          r_, std::max<int64_t>(block_columns(r_), 500'000 / (int64_t{n_} * n_)), [&](int64_t begin, int64_t end) {
-            const int width = static_cast<int>(end - begin);
-            int status = 0;
-            g_getrs.call<T>(transpose, &n_, &width, lu, &leading, pivots, x + begin * x_leading, &x_leading, &status);
-          });
+      parallel_for(r_, std::max<int64_t>(block_columns(r_), 500'000 / (int64_t{n_} * n_)),
+                   [&](int64_t begin, int64_t end) {
+                     const int width = static_cast<int>(end - begin);
+                     T* const columns = x + begin * x_leading;
+                     if (*transpose == 'N' && n_ > 64 && width >= 16) {
+                       exchange_rows(columns, width, x_leading, 0, n_, pivots);
+                       solve_by_halves(true, n_, width, lu, leading, columns, x_leading);
+                       solve_by_halves(false, n_, width, lu, leading, columns, x_leading);
+                     } else {
+                       int status = 0;
+                       g_getrs.call<T>(transpose, &n_, &width, lu, &leading, pivots, columns, &x_leading, &status);
+                     }
+                   });
     if (is_complex_v<T> && !left_) {
       for (int64_t j = 0; j < r_; ++j)
         for (int64_t i = 0; i < n_; ++i) x[j * x_leading + i] = conjugate(x[j * x_leading + i]);
@@ -312,18 +320,26 @@ rl_status solve(const rl_tensor* a, const rl_tensor* b, bool left, rl_tensor* ou
 template <class T>
 rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
   RL_TRY(find_large<T>());
+  RL_TRY(g_getri.find<T>());
   const MatrixShape from = matrix_shape(a), to = matrix_shape(out);
   const int n = static_cast<int>(from.rows);
   return each_block(batch_count(a, 2), 2 * cube(n), [&](int64_t begin, int64_t end) -> rl_status {
     const Scratch<int> swaps(n);
-    const Scratch<T> factors(static_cast<int64_t>(n) * n);
+    const int length = std::max(1, n < kLargeMatrix ? 64 * n : 1);
+    const Scratch<T> factors(static_cast<int64_t>(n) * n), space(length);
     WorkMatrix<T> work(to);
-    if (!work.ok() || !swaps || !factors) return RL_MEMORY_ERROR;
+    if (!work.ok() || !swaps || !factors || !space) return RL_MEMORY_ERROR;
     for (int64_t i = begin; i < end; ++i) {
       pack(factors.get(), n, item_of<T>(a, 2, i), from);
       const int failed = factor_in_place(n, n, factors.get(), std::max(1, n), swaps.get());
       *item_of<int32_t>(info, 0, i) = failed;
       if (failed != 0) {  // an error, or a caller who looks at info: there is no inverse
+        unpack(item_of<T>(out, 2, i), to, factors.get(), n);
+        continue;
+      }
+      if (n > kSmallLu && n < kLargeMatrix) {
+        int status = 0;
+        g_getri.call<T>(&n, factors.get(), &n, swaps.get(), space.get(), &length, &status);
         unpack(item_of<T>(out, 2, i), to, factors.get(), n);
         continue;
       }

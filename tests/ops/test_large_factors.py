@@ -106,3 +106,29 @@ def test_derivatives_from_the_factors_are_those_of_solving_again(name):
     np.testing.assert_allclose(first.numpy(), again.detach().numpy(), rtol=1e-10, atol=1e-10)
     one = (a[:1].detach().requires_grad_(), b[:1].detach().requires_grad_())
     assert gradcheck(lambda x, y: function(x, y).sum(), one) and gradgradcheck(lambda x, y: function(x, y).sum(), one)
+
+
+@pytest.mark.parametrize("dtype", list(EPS))
+@pytest.mark.parametrize("n", [160, 257])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_eigenvectors_of_large_matrices(n, dtype, uplo):
+    x = array(n, n, dtype=dtype)
+    x = x + x.conj().T
+    wide = x.astype(np.complex128)
+    one = rl.from_numpy(np.tril(x) if uplo == "L" else np.triu(x))
+    values, vectors = same_with_any_threads(lambda m: linalg.eigh(m, UPLO=uplo), one)
+    v, w = vectors.numpy().astype(np.complex128), values.numpy()
+    scale = np.abs(w).max()
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(wide), atol=EPS[dtype] / 10 * scale)
+    assert np.abs(v.conj().T @ v - np.eye(n)).max() < EPS[dtype]
+    assert np.abs(wide @ v - v * w).max() < EPS[dtype] / 10 * scale
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-30, 1e25])
+def test_eigenvectors_of_numbers_of_extreme_size(factor):
+    x = array(170, 170)
+    x = ((x + x.T) * factor).astype(np.float32)
+    values, vectors = linalg.eigh(rl.from_numpy(x))
+    v = vectors.numpy().astype(np.float64)
+    assert np.abs(v.T @ v - np.eye(170)).max() < 1e-4
+    np.testing.assert_allclose(values.numpy(), np.linalg.eigvalsh(x.astype(np.float64)), atol=1e-4 * factor)
