@@ -117,6 +117,22 @@ static inline int64_t batch_count(const rl_tensor* t, int core) {
   return count;
 }
 
+// Whether no element is infinite or NaN. What LAPACK does with those is left open: its iterations may never end.
+template <class T>
+static inline bool all_finite(const T* a, int64_t leading, const MatrixShape& s) {
+  using R = real_t<T>;
+  R sum(0);  // of x - x, which is 0 or NaN
+  for (int64_t j = 0; j < s.columns; ++j)
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const T x = a[j * leading + i];
+      if constexpr (is_complex_v<T>)
+        sum += (x.re - x.re) + (x.im - x.im);
+      else
+        sum += x - x;
+    }
+  return sum == R(0);
+}
+
 // A column-major copy with leading dimension `leading`, conjugated if asked for.
 template <class T>
 static inline void pack(T* to, int64_t leading, const T* from, const MatrixShape& s, bool conjugated = false) {

@@ -415,6 +415,8 @@ rl_status eig(const rl_tensor* a, rl_tensor* values, rl_tensor* vectors, rl_tens
 
 // ---- singular values
 
+constexpr int kNotFinite = -4;  // what ?gesdd answers to NaN: its fourth argument is not right
+
 template <class T>
 rl_status svd(const rl_tensor* a, rl_tensor* u, rl_tensor* s, rl_tensor* vh, rl_tensor* info) {
   using R = real_t<T>;
@@ -455,7 +457,9 @@ rl_status svd(const rl_tensor* a, rl_tensor* u, rl_tensor* s, rl_tensor* vh, rl_
     for (int64_t b = begin; b < end; ++b) {
       pack(matrix.get(), leading, item_of<T>(a, 2, b), from);
       status = 0;
-      if (k > 0) {
+      if (!all_finite(matrix.get(), leading, from)) {
+        status = kNotFinite;
+      } else if (k > 0) {
         run(space.get(), &length);
       } else if (vectors) {  // nothing to decompose: identities
         for (int64_t j = 0; full && j < m; ++j)
@@ -526,7 +530,7 @@ rl_status lstsq(const rl_tensor* a, const rl_tensor* b, rl_lstsq_driver driver, 
                             &found, space, length, &status);
       }
     };
-    const bool some = k > 0 && r > 0;
+    const bool some = k > 0 && r > 0, values_needed = driver == RL_GELSD || driver == RL_GELSS;
     if (some) run(&answer, &kAsk, &real_answer, &int_answer);
     const int64_t size = query_size(answer);
     int64_t real_size = query_size(real_answer);
@@ -542,7 +546,11 @@ rl_status lstsq(const rl_tensor* a, const rl_tensor* b, rl_lstsq_driver driver, 
       std::fill_n(solution.get(), int64_t{x_leading} * r, T(0));
       pack(solution.get(), x_leading, item_of<T>(b, 2, i), right);
       status = found = 0;
-      if (some) run(space.get(), &length, reals.get(), ints.get());
+      // Singular values of what is not finite may never be found: no rank is, then.
+      if (values_needed && !all_finite(matrix.get(), leading, from))
+        status = 1;
+      else if (some)
+        run(space.get(), &length, reals.get(), ints.get());
       *item_of<int32_t>(info, 0, i) = status;
       if (rank) *item_of<int64_t>(rank, 0, i) = found;
       if (s) store_vector(item_of<R>(s, 1, i), s->strides[s->ndim - 1], values.get(), k);

@@ -225,6 +225,21 @@ def test_svd(dtype, shape):
         linalg.svd(a, driver="gesvd")
 
 
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.complex64, rl.complex128], ids=str)
+def test_singular_values_of_what_is_not_finite_are_refused(dtype, bad):
+    # LAPACK's iterations over infinite elements may never end.
+    for place in ((0, 0), (1, 0), (2, 2)):
+        a = rl.stack([rl.eye(3, dtype=dtype), rl.eye(3, dtype=dtype)])
+        a[(1, *place)] = bad
+        for function in (rl.linalg.svd, rl.linalg.svdvals, rl.linalg.matrix_rank, rl.linalg.pinv, rl.linalg.cond):
+            with pytest.raises(rl.linalg.LinAlgError, match=r"Batch element 1.*non-finite"):
+                function(a)
+        for driver in ("gelsd", "gelss"):
+            with pytest.raises(rl.linalg.LinAlgError, match="full rank"):
+                rl.linalg.lstsq(a, a, driver=driver)
+
+
 def test_names_of_results():
     r = linalg.svd(rl.eye(2))
     assert r.U is r[0] and r.S is r[1] and r.Vh is r[2]
