@@ -18,7 +18,7 @@ __all__ = ["from_numpy", "set_printoptions"]
 # ---------------------------------------------------------------- data
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The data as a tensor, without a copy where that is possible."""
     made = _C._from_data(data, dtype, False)
     return made if device is None else made.to(device)

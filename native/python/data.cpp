@@ -589,6 +589,15 @@ TensorRef tensor_from_data(PyObject* data, int dtype, bool copy) {
 
 namespace {
 
+// The dtype that is asked for, -1 for None.
+int dtype_or_none(PyObject* o, const char* function) {
+  DType dtype;
+  if (o == Py_None) return -1;
+  RL_CHECK(dtype_from(o, dtype), Type, "%s(): argument 'dtype' must be rushlight.dtype, not %s", function,
+           Py_TYPE(o)->tp_name);
+  return dtype;
+}
+
 // tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
 PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
@@ -598,9 +607,7 @@ PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
                                    &requires_grad, &pin))
     return nullptr;
   return guarded([&]() -> PyObject* {
-    RL_CHECK(dtype == Py_None || is_dtype(dtype), Type, "tensor(): argument 'dtype' must be rushlight.dtype, not %s",
-             Py_TYPE(dtype)->tp_name);
-    TensorRef t = tensor_from_data(data, dtype == Py_None ? -1 : dtype_of(dtype), true);
+    TensorRef t = tensor_from_data(data, dtype_or_none(dtype, "tensor"), true);
     if (device != Py_None && device_from_object(device) != t->device()) {
       RL_CHECK(device_from_object(device) == Device::Meta, Runtime, "tensor(): a meta tensor has no data to copy");
       t = empty(t->dtype(), t->ndim(), t->shape(), Device::Meta);
@@ -619,8 +626,7 @@ PyObject* py_from_data(PyObject*, PyObject* args) {
   PyObject *data, *dtype;
   int copy;
   if (!PyArg_ParseTuple(args, "OOp", &data, &dtype, &copy)) return nullptr;
-  return guarded(
-      [&] { return tensor_from_data(data, dtype == Py_None ? -1 : dtype_of(dtype), copy).take()->object(); });
+  return guarded([&] { return tensor_from_data(data, dtype_or_none(dtype, "as_tensor"), copy).take()->object(); });
 }
 
 PyObject* py_set_default_dtype(PyObject*, PyObject* o) {

@@ -111,6 +111,22 @@ bool int_from(PyObject* o, int64_t& v, ErrorKind too_large) {
   return true;
 }
 
+bool dtype_from(PyObject* o, DType& dtype) {
+  if (is_dtype(o))
+    dtype = dtype_of(o);
+  else if (o == reinterpret_cast<PyObject*>(&PyFloat_Type))
+    dtype = RL_FLOAT64;
+  else if (o == reinterpret_cast<PyObject*>(&PyBool_Type))
+    dtype = RL_BOOL;
+  else if (o == reinterpret_cast<PyObject*>(&PyLong_Type))
+    dtype = RL_INT64;
+  else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type))
+    dtype = RL_COMPLEX128;
+  else
+    return false;
+  return true;
+}
+
 bool scalar_from(PyObject* o, Value& v, bool any_size) {
   if (PyFloat_Check(o)) {
     v = Value::of(PyFloat_AS_DOUBLE(o));
@@ -188,6 +204,8 @@ bool number_from_tensor(PyObject* o, Value& v) {
   return ok;
 }
 
+// A tuple or list of integers. A bool may follow, but not lead, as in PyTorch: (True, 2) may be meant as another
+// overload.
 bool int_list(PyObject* o, Frame& f, Value& v) {
   PyObject** items;
   Py_ssize_t n;
@@ -306,22 +324,12 @@ inline bool convert(const Op& op, const Argument& a, PyObject* o, Frame& f, Valu
       return double_list(o, f, v);
     case Kind::TensorList:
       return tensor_list(o, a.optional, f, v);
-    case Kind::DType:
-      if (is_dtype(o)) {
-        v = Value::of(dtype_of(o));
-        return true;
-      }
-      if (o == reinterpret_cast<PyObject*>(&PyFloat_Type))
-        v = Value::of(RL_FLOAT64);
-      else if (o == reinterpret_cast<PyObject*>(&PyBool_Type))
-        v = Value::of(RL_BOOL);
-      else if (o == reinterpret_cast<PyObject*>(&PyLong_Type))
-        v = Value::of(RL_INT64);
-      else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type))
-        v = Value::of(RL_COMPLEX128);
-      else
-        return false;
+    case Kind::DType: {
+      DType dtype;
+      if (!dtype_from(o, dtype)) return false;
+      v = Value::of(dtype);
       return true;
+    }
     case Kind::Device:
       if (Py_TYPE(o) != &DeviceType && !PyUnicode_Check(o) && !PyLong_Check(o)) return false;
       v = Value::of(static_cast<int64_t>(device_from_object(o)));
@@ -489,11 +497,12 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
   }
   Py_ssize_t positional = count;
   if (RL_UNLIKELY(at + count > op.positional_count || (count >= 1 && at + count == op.positional_count))) {
-    // Varargs: the last positional parameter takes the remaining ints, as in x.view(2, 3) and zeros(2, 3).
+    // Varargs: the only positional parameter takes all ints, as in x.view(2, 3) and zeros(2, 3); reshape(x, 2, 3) is no
+    // such call. A last list of tensors takes the remaining ones.
     int last = op.positional_count - 1;
-    bool varargs = last >= at && op.arguments[last].kind == Kind::IntList && op.arguments[last].list_size == 0 &&
-                   count - (last - at) >= 1 && !PyTuple_Check(args[last - at]) && !PyList_Check(args[last - at]) &&
-                   args[last - at] != Py_None;
+    bool varargs = last == (self ? 1 : 0) && op.arguments[last].kind == Kind::IntList &&
+                   op.arguments[last].list_size == 0 && count - (last - at) >= 1 && !PyTuple_Check(args[last - at]) &&
+                   !PyList_Check(args[last - at]) && args[last - at] != Py_None;
     bool rest = last >= at && op.arguments[last].list_size < 0;
     bool tensor_varargs = !varargs && last >= at && op.arguments[last].kind == Kind::TensorList &&
                           count - (last - at) >= 1 && classify(args[last - at]) != kNotTensor;
@@ -506,7 +515,7 @@ bool parse(const Op& op, PyObject* self, PyObject* const* args, Py_ssize_t count
       if (varargs) {
         int64_t* p = f.more_ints(n);
         for (size_t i = 0; i < n; i++)
-          if (PyBool_Check(args[last - at + static_cast<Py_ssize_t>(i)]) ||
+          if ((i == 0 && PyBool_Check(args[last - at])) ||
               !int_from(args[last - at + static_cast<Py_ssize_t>(i)], p[i], ErrorKind::Type))
             return wrong_type(op, last, args[last - at + static_cast<Py_ssize_t>(i)], problem);
         f.values[last] = Value::of_ints(p, static_cast<int>(n));

@@ -103,6 +103,7 @@ struct Frame {
 // Converts a Python number. False (without an exception) when it is none.
 // `any_size`: an integer beyond 64 bits becomes a BigInt; otherwise it is an OverflowError.
 bool scalar_from(PyObject* o, Value& v, bool any_size = false);
+bool dtype_from(PyObject* o, DType& dtype);  // a dtype, or Python's float, bool, int or complex
 bool int_from(PyObject* o, int64_t& v, ErrorKind too_large = ErrorKind::Value);
 
 // Converts the arguments by one schema. False with `problem` (a message) when they do not fit.

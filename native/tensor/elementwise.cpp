@@ -168,6 +168,8 @@ void elementwise(Call& call, const ElementwiseSpec& spec, const Value* const* in
           compute = RL_INT64;
         else
           check_fits(call.op.title(), v, compute);
+      } else if (RL_UNLIKELY(v.tag == Tag::Complex && !is_complex(compute))) {
+        check_fits(call.op.title(), v, compute);
       }
       in[i] = &(new (scalars[i]) ScalarTensor(number))->desc;
     }

@@ -138,6 +138,7 @@ elementwise(
     "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
     lambda self, alpha: where(self > 0, self, expm1(self / alpha) * alpha),
     types="float",
+    compute="tensor",
     inplace=True,
     derivative={"self": lambda grad, self, alpha: rl.where(self > 0, grad, grad * (self / alpha).exp())},
     public="celu nn.functional.celu_",

@@ -472,6 +472,7 @@ elementwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     lambda self, tensor1, tensor2, value: self + tensor1 * value * tensor2,
     types="int float complex complex32",
+    compute="tensor",
     inplace=True,
     derivative={
         "self": lambda grad: grad,
@@ -489,6 +490,7 @@ elementwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     lambda self, tensor1, tensor2, value: self + tensor1 * value / tensor2,
     types="float complex",
+    compute="tensor",
     inplace=True,
     derivative={
         "self": lambda grad: grad,
@@ -505,6 +507,7 @@ elementwise(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
     lambda self, end, weight: where(abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)),
     types="float complex",
+    compute="tensor",
     inplace=True,
     derivative={
         "self": lambda grad, weight: grad * _conj(1 - weight),

@@ -741,7 +741,7 @@ for _name, _dtype in {
     "cdouble": "complex128",
 }.items():
     native(
-        f"{_name}(Tensor self, MemoryFormat? memory_format=None) -> Tensor",
+        f"{_name}(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
         public="",
         out=False,
         implementation="to_named",
