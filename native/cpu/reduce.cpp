@@ -201,7 +201,7 @@ void finish(const ReduceJob& job, double* state, int64_t pitch, int64_t count, c
   const double n = static_cast<double>(job.plan->elements);
   double values[kReduceStrip];
   int64_t integers[kReduceStrip];
-  const bool integral = c.tile == kTileInt64 || c.tile == kTileByte;
+  const bool integral = c.tile <= kTileInt64;
   const auto words = [&](int w) {
     if (integral) {
       std::memcpy(integers, state + w * pitch, static_cast<size_t>(count) * 8);
@@ -235,6 +235,13 @@ void finish(const ReduceJob& job, double* state, int64_t pitch, int64_t count, c
         words(0);
         return;
       }
+      if (!c.refine && job.kernel->words == 1) {
+        if (spec.result == Result::kMean) {
+          for (int64_t j = 0; j < count; ++j) state[j] /= n;
+        }
+        words(0);
+        return;
+      }
       for (int64_t j = 0; j < count; ++j) {
         double sum = state[j];
         if (job.kernel->words > 1 && std::fabs(sum) < kInf) sum += state[pitch + j];
@@ -246,6 +253,11 @@ void finish(const ReduceJob& job, double* state, int64_t pitch, int64_t count, c
       }
       break;
     case Result::kNorm:
+      if (!c.refine && job.kernel->words == 1 && spec.parameter == 2) {
+        for (int64_t j = 0; j < count; ++j) state[j] = std::sqrt(state[j]);
+        words(0);
+        return;
+      }
       for (int64_t j = 0; j < count; ++j) {
         double sum = state[j];
         if (job.kernel->words > 1 && std::fabs(sum) < kInf) sum += state[pitch + j];
@@ -344,8 +356,20 @@ int tile_for(int dtype) {
   return dtype >= RL_FLOAT16 ? kTileFloat : kTileInt64;
 }
 
-constexpr uint8_t kTileDtype[kTileCount] = {RL_BOOL, RL_INT64, RL_FLOAT32, RL_FLOAT64};
-constexpr int64_t kTileSize[kTileCount] = {1, 8, 4, 8};
+// The tile in which extremes are looked for. Bytes have no form that carries indices.
+int extreme_tile(int dtype, bool indexed) {
+  if (dtype >= RL_INT64) return tile_for(dtype);
+  return dtype <= RL_UINT8 && !indexed ? kTileUint8 : kTileInt32;
+}
+
+constexpr int64_t kTileSize[kTileCount] = {1, 1, 4, 8, 4, 8};
+
+// Whether elements of the dtype are elements of the tile as they are.
+bool is_tile_dtype(int dtype, int tile) {
+  static constexpr uint8_t kDtype[kTileCount] = {RL_BOOL, RL_UINT8, RL_INT32, RL_INT64, RL_FLOAT32, RL_FLOAT64};
+  if (tile == kTileByte) return dtype <= RL_INT8;
+  return dtype == kDtype[tile] || (tile == kTileUint8 && dtype == RL_BOOL);
+}
 
 bool is_dense(const rl_tensor* t, int64_t* count) {
   int64_t expected = 1;
@@ -357,10 +381,14 @@ bool is_dense(const rl_tensor* t, int64_t* count) {
   return true;
 }
 
+bool is_extreme(ReduceKind kind) {
+  return (kind >= kReduceMax && kind <= kReduceArgMin) || kind == kReduceAbsMax || kind == kReduceAbsMin;
+}
+
 // Runs a reduction of real elements (or of whatever `load` makes real).
 rl_status run(const Spec& spec, const rl_tensor* in, const rl_tensor* const* outs, int out_count, int tile,
               ReduceLoad load = nullptr) {
-  const ReduceTable& table = reduce_table();
+  const ReduceTable& table = is_extreme(spec.kind) ? reduce_extreme_table() : reduce_table();
   Context context;
   context.spec = &spec;
   context.tile = tile;
@@ -371,8 +399,10 @@ rl_status run(const Spec& spec, const rl_tensor* in, const rl_tensor* const* out
   ReduceJob job;
   job.plan = &plan;
   job.kernel = &table.kernels[spec.kind][tile];
-  job.direct = load == nullptr && in->dtype == kTileDtype[tile];
-  job.narrow = load == nullptr && in->dtype == RL_BFLOAT16 && job.kernel->columns_bfloat16 != nullptr;
+  job.direct = load == nullptr && is_tile_dtype(in->dtype, tile);
+  const bool half = in->dtype == RL_FLOAT16;
+  job.narrow =
+      load == nullptr && (half || in->dtype == RL_BFLOAT16) ? job.kernel->columns_narrow[half ? 0 : 1] : nullptr;
   job.load = load != nullptr ? load : reduce_load_table().load[in->dtype][tile];
   job.tile_size = kTileSize[tile];
   if (spec.kind == kReduceComplexProd) {
@@ -443,7 +473,7 @@ rl_status run_sum(const Spec& spec, const rl_tensor* in, const rl_tensor* out) {
 
 rl_status run_extreme(const Spec& spec, const rl_tensor* in, const rl_tensor* const* outs, int out_count) {
   if (!is_valid_dtype(in->dtype) || is_complex_dtype(in->dtype)) return bad_dtype(spec.name, "a real dtype", in->dtype);
-  return run(spec, in, outs, out_count, tile_for(in->dtype));
+  return run(spec, in, outs, out_count, extreme_tile(in->dtype, spec.indexed));
 }
 
 rl_status check_index_output(const char* name, const rl_tensor* out) {

@@ -1,52 +1,9 @@
 // Inner loops of the reductions. See reduce_kernels.h for the contract.
-#include "cpu/reduce_simd.h"
-
-#include "cpu/reduce_kernels.h"
+#include "cpu/reduce_extreme.h"
 #include "cpu/reduce_math.h"
 
 namespace rl {
 namespace {
-
-typedef int64_t __attribute__((may_alias)) StateInt64;
-
-// The word type of a tile type, and a state's words as that type.
-template <class T>
-struct WordOf {
-  using type = double;
-};
-template <>
-struct WordOf<int64_t> {
-  using type = StateInt64;
-};
-template <class T>
-using Word = typename WordOf<T>::type;
-template <class T>
-RL_INLINE Word<T>* words(double* state) {
-  return reinterpret_cast<Word<T>*>(state);
-}
-template <class T>
-RL_INLINE const Word<T>* words(const double* state) {
-  return reinterpret_cast<const Word<T>*>(state);
-}
-RL_INLINE StateInt64* indices(double* state) { return reinterpret_cast<StateInt64*>(state); }
-RL_INLINE const StateInt64* indices(const double* state) { return reinterpret_cast<const StateInt64*>(state); }
-
-template <class T>
-constexpr T kInfinity = static_cast<T>(__builtin_inf());
-template <class T>
-RL_INLINE T lowest() {
-  if constexpr (std::is_integral_v<T>)
-    return INT64_MIN;
-  else
-    return -kInfinity<T>;
-}
-template <class T>
-RL_INLINE T highest() {
-  if constexpr (std::is_integral_v<T>)
-    return INT64_MAX;
-  else
-    return kInfinity<T>;
-}
 
 // The exact error of hi + x goes to lo, so that many blocks add up without loss.
 RL_INLINE void two_sum(double& hi, double& lo, double x) {
@@ -61,31 +18,6 @@ RL_INLINE void two_sum(double& hi, double& lo, double x) {
 
 constexpr int64_t kSumBlock = 2048;  // elements of a run
 constexpr int64_t kSumRows = 64;     // rows of a matrix
-
-struct Plain {
-  template <class V>
-  static RL_INLINE V map(V x) {
-    return x;
-  }
-};
-struct SkipNan {  // NaN counts as 0
-  template <class V>
-  static RL_INLINE V map(V x) {
-    return x == x ? x : V{};
-  }
-};
-struct Square {
-  template <class V>
-  static RL_INLINE V map(V x) {
-    return x * x;
-  }
-};
-struct Magnitude {
-  template <class V>
-  static RL_INLINE V map(V x) {
-    return x < V{} ? -x : x;
-  }
-};
 
 template <class Map>
 double sum_run_wide(const float* x, int64_t n) {
@@ -152,6 +84,35 @@ RL_INLINE void add_rows(A* __restrict sums, const T* __restrict x, int64_t strid
   }
 }
 
+#if defined(__F16C__)
+// float16 has an instruction of its own, which the loop above is not compiled to.
+RL_INLINE Vector<float> load_half(const half* p) {
+#if defined(__AVX512F__)
+  return (Vector<float>)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#else
+  return (Vector<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#endif
+}
+
+template <class Map>
+RL_INLINE void add_rows(float* __restrict sums, const half* __restrict x, int64_t stride, int64_t rows,
+                        int64_t columns) {
+  constexpr int w = kWidth<float>;
+  const int64_t whole = columns - columns % w;
+  const auto read = [](const half* p) { return Map::map(load_half(p)); };
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const half *a = x + r * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+    for (int64_t j = 0; j < whole; j += w)
+      store(sums + j, load(sums + j) + ((read(a + j) + read(b + j)) + (read(c + j) + read(d + j))));
+  }
+  for (; r < rows; ++r) {
+    for (int64_t j = 0; j < whole; j += w) store(sums + j, load(sums + j) + read(x + r * stride + j));
+  }
+  if (whole < columns) add_rows<Map, float, half>(sums + whole, x + whole, stride, rows, columns - whole);
+}
+#endif
+
 template <class Map, class T>
 void sum_columns_as_float(double* __restrict state, const T* x, int64_t stride, int64_t rows, int64_t columns) {
   for (int64_t j = 0; j < columns; ++j) state[j] = 0;
@@ -205,13 +166,16 @@ struct Sum {
   static void run(double* state, int64_t pitch, const void* x, int64_t n, int64_t, double) {
     sum_run<Map>(state, pitch, static_cast<const T*>(x), n);
   }
-  static void rows(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t n) {
-    if constexpr (!std::is_same_v<T, int64_t>) {
-      const T* data = static_cast<const T*>(x);
-      accumulate_rows<T>(
-          data, stride, rows, n, T(0), T(0), [](Vector<T> a, Vector<T> v) { return a + Map::map(v); },
-          [](Vector<T> a, Vector<T> b) { return a + b; },
-          [&](int64_t r, const T* sums, int count) {
+  static void rows(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t n, double) {
+    using U = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>;  // integers wrap around
+    const U* data = static_cast<const U*>(x);
+    accumulate_rows<U>(
+        data, stride, rows, n, U(0), U(0), [](Vector<U> a, Vector<U> v) { return a + Map::map(v); },
+        [](Vector<U> a, Vector<U> b) { return a + b; },
+        [&](int64_t r, const U* sums, int count) {
+          if constexpr (std::is_same_v<T, int64_t>) {
+            for (int i = 0; i < count; ++i) indices(state)[r + i] = static_cast<int64_t>(sums[i]);
+          } else {
             for (int i = 0; i < count; ++i) {
               state[r + i] = 0.0 + static_cast<double>(sums[i]);
               if constexpr (kWords == 2) {
@@ -220,16 +184,17 @@ struct Sum {
                 state[r + i] = 0.0 + sum_run_wide<Map>(data + (r + i) * stride, n);
               }
             }
-          });
-    }
+          }
+        });
   }
   static void columns(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
                       int64_t, int64_t, double) {
     sum_columns<Map>(state, pitch, static_cast<const T*>(x), stride, rows, columns);
   }
-  static void columns_bfloat16(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns,
-                               int64_t, int64_t, double) {
-    sum_columns_as_float<Map>(state, static_cast<const bfloat16*>(x), stride, rows, columns);
+  template <class Narrow>
+  static void columns_narrow(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns,
+                             int64_t, int64_t, double) {
+    sum_columns_as_float<Map>(state, static_cast<const Narrow*>(x), stride, rows, columns);
   }
   static void merge(double* into, const double* from, int64_t pitch_into, int64_t pitch_from, int64_t count, double,
                     double) {
@@ -250,6 +215,31 @@ struct Sum {
     }
   }
 };
+
+// accumulate_rows with elements read as doubles.
+template <class T, class Step, class Combine, class Body>
+RL_INLINE void accumulate_rows_wide(const T* x, int64_t stride, int64_t rows, int64_t n, double neutral, Step step,
+                                    Combine combine, Body body) {
+  constexpr int w = kWidth<double>;
+  for (int64_t r = 0; r < rows; r += w) {
+    const int count = rows - r < w ? static_cast<int>(rows - r) : w;
+    Vector<double> results[w];
+    for (int i = 0; i < w; ++i) {
+      Vector<double> lanes[kAccumulators];
+      for (Vector<double>& lane : lanes) lane = splat(neutral);
+      if (i < count) accumulate_wide(lanes, x + (r + i) * stride, n, neutral, step);
+#pragma GCC unroll 8
+      for (int half = kAccumulators / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+        for (int k = 0; k < half; ++k) lanes[k] = combine(lanes[k], lanes[k + half]);
+      }
+      results[i] = lanes[0];
+    }
+    double values[w];
+    store(values, fold_rows<double>(results, combine));
+    body(r, values, count);
+  }
+}
 
 // ---- reductions whose float32 form works in double: a step on vectors of doubles, one word.
 
@@ -296,6 +286,15 @@ struct Wide {
                     [=](V a, V v) { return Op::step(a, v, parameter); });
     state[0] = fold<double>(lanes, [](V a, V b) { return Op::combine(a, b); });
   }
+  static void rows(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t n, double parameter) {
+    using V = Vector<double>;
+    accumulate_rows_wide(
+        static_cast<const T*>(x), stride, rows, n, Op::neutral(), [=](V a, V v) { return Op::step(a, v, parameter); },
+        [](V a, V b) { return Op::combine(a, b); },
+        [&](int64_t r, const double* values, int count) {
+          for (int i = 0; i < count; ++i) state[r + i] = values[i];
+        });
+  }
   static void columns(double* __restrict state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns,
                       int64_t, int64_t, double parameter) {
     for (int64_t j = 0; j < columns; ++j) state[j] = Op::neutral();
@@ -316,6 +315,15 @@ struct IntegerProd {
     for (int64_t i = 0; i < n; ++i) product *= static_cast<const uint64_t*>(x)[i];
     *indices(state) = static_cast<int64_t>(product);
   }
+  static void rows(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t n, double) {
+    using V = Vector<uint64_t>;
+    const auto multiply = [](V a, V b) { return a * b; };
+    accumulate_rows<uint64_t>(static_cast<const uint64_t*>(x), stride, rows, n, 1, 1, multiply, multiply,
+                              [&](int64_t r, const uint64_t* products, int count) {
+                                for (int i = 0; i < count; ++i)
+                                  indices(state)[r + i] = static_cast<int64_t>(products[i]);
+                              });
+  }
   static void columns(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t,
                       int64_t, double) {
     uint64_t products[kReduceStrip];
@@ -330,186 +338,6 @@ struct IntegerProd {
     for (int64_t j = 0; j < count; ++j) {
       indices(into)[j] =
           static_cast<int64_t>(static_cast<uint64_t>(indices(into)[j]) * static_cast<uint64_t>(indices(from)[j]));
-    }
-  }
-};
-
-// ---- extremes. NaN wins.
-
-struct Greatest {
-  template <class T>
-  static RL_INLINE T neutral() {
-    return lowest<T>();
-  }
-  template <class V>
-  static RL_INLINE auto beats(V x, V best) {
-    return x > best;
-  }
-};
-struct Least {
-  template <class T>
-  static RL_INLINE T neutral() {
-    return highest<T>();
-  }
-  template <class V>
-  static RL_INLINE auto beats(V x, V best) {
-    return x < best;
-  }
-};
-
-// A NaN in either stays: a NaN accumulator is beaten by nothing but another NaN.
-template <class Order, class V>
-RL_INLINE V extreme(V best, V x) {
-  return (Order::beats(x, best)) | (x != x) ? x : best;
-}
-
-template <class T, class Order, class Map>
-struct Extreme {
-  static constexpr int kWords = 1;
-  static RL_INLINE T of_run(const T* x, int64_t n) {
-    using V = Vector<T>;
-    V lanes[kAccumulators];
-    for (V& lane : lanes) lane = splat(Order::template neutral<T>());
-    // For greatest magnitudes the padding must not be -inf, whose magnitude is inf.
-    const T padding =
-        std::is_same_v<Map, Magnitude> && std::is_same_v<Order, Greatest> ? T(0) : Order::template neutral<T>();
-    accumulate(lanes, x, n, padding, [](V a, V v) { return extreme<Order>(a, Map::map(v)); });
-    return fold<T>(lanes, [](V a, V b) { return extreme<Order>(a, b); });
-  }
-  static void run(double* state, int64_t, const void* x, int64_t n, int64_t, double) {
-    *words<T>(state) = of_run(static_cast<const T*>(x), n);
-  }
-  static void rows(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t n) {
-    if constexpr (!std::is_same_v<T, int64_t> && std::is_same_v<Map, Plain>) {
-      using V = Vector<T>;
-      const T neutral = Order::template neutral<T>();
-      const auto better = [](V a, V v) { return extreme<Order>(a, v); };
-      accumulate_rows<T>(static_cast<const T*>(x), stride, rows, n, neutral, neutral, better, better,
-                         [&](int64_t r, const T* best, int count) {
-                           for (int i = 0; i < count; ++i) state[r + i] = static_cast<double>(best[i]);
-                         });
-    }
-  }
-  static void columns(double* state, int64_t, const void* x, int64_t stride, int64_t rows, int64_t columns, int64_t,
-                      int64_t, double) {
-    T best[kReduceStrip];
-    for (int64_t j = 0; j < columns; ++j) best[j] = Order::template neutral<T>();
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* __restrict row = static_cast<const T*>(x) + r * stride;
-      for (int64_t j = 0; j < columns; ++j) best[j] = extreme<Order>(best[j], Map::map(row[j]));
-    }
-    for (int64_t j = 0; j < columns; ++j) words<T>(state)[j] = best[j];
-  }
-  static void merge(double* into, const double* from, int64_t, int64_t, int64_t count, double, double) {
-    for (int64_t j = 0; j < count; ++j) {
-      const Word<T> a = words<T>(into)[j], b = words<T>(from)[j];
-      words<T>(into)[j] = (Order::beats(b, a)) | (b != b) ? b : a;
-    }
-  }
-};
-
-template <class T>
-struct MinMax {
-  static constexpr int kWords = 2;
-  using Low = Extreme<T, Least, Plain>;
-  using High = Extreme<T, Greatest, Plain>;
-  static void run(double* state, int64_t pitch, const void* x, int64_t n, int64_t index, double parameter) {
-    constexpr int64_t kBlock = 2048;  // read twice while it is in the first cache
-    Low::run(state, pitch, x, n < kBlock ? n : kBlock, index, parameter);
-    High::run(state + pitch, pitch, x, n < kBlock ? n : kBlock, index, parameter);
-    for (int64_t i = kBlock; i < n; i += kBlock) {
-      const T* block = static_cast<const T*>(x) + i;
-      const int64_t size = n - i < kBlock ? n - i : kBlock;
-      double part;
-      Low::run(&part, 1, block, size, index, parameter);
-      Low::merge(state, &part, 1, 1, 1, 0, 0);
-      High::run(&part, 1, block, size, index, parameter);
-      High::merge(state + pitch, &part, 1, 1, 1, 0, 0);
-    }
-  }
-  static void columns(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
-                      int64_t index, int64_t step, double parameter) {
-    Low::columns(state, pitch, x, stride, rows, columns, index, step, parameter);
-    High::columns(state + pitch, pitch, x, stride, rows, columns, index, step, parameter);
-  }
-  static void merge(double* into, const double* from, int64_t pitch_into, int64_t pitch_from, int64_t count, double a,
-                    double b) {
-    Low::merge(into, from, pitch_into, pitch_from, count, a, b);
-    High::merge(into + pitch_into, from + pitch_from, pitch_into, pitch_from, count, a, b);
-  }
-};
-
-// ---- extremes with the index of the first of equals; the first NaN beats all.
-
-template <class T, class Order>
-struct ArgExtreme {
-  static constexpr int kWords = 2;
-  // Position of the first element that is `value` (or NaN, where value is).
-  static int64_t find(const T* x, int64_t n, T value) {
-    constexpr int64_t kGroup = 64;
-    const bool nan = value != value;
-    for (int64_t i = 0; i < n; i += kGroup) {
-      const int64_t end = n - i < kGroup ? n : i + kGroup;
-      if (end - i == kGroup) {
-        Index<T> hit = 0;
-        for (int64_t k = 0; k < kGroup; ++k) hit |= nan ? x[i + k] != x[i + k] : x[i + k] == value;
-        if (!hit) continue;
-      }
-      for (int64_t k = i; k < end; ++k) {
-        if (nan ? x[k] != x[k] : x[k] == value) return k;
-      }
-    }
-    return 0;
-  }
-  static void run(double* state, int64_t pitch, const void* data, int64_t n, int64_t index, double) {
-    constexpr int64_t kBlock = 512;
-    const T* x = static_cast<const T*>(data);
-    T best = Order::template neutral<T>();
-    int64_t block = 0;
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const T value = Extreme<T, Order, Plain>::of_run(x + i, n - i < kBlock ? n - i : kBlock);
-      if (Order::beats(value, best) || value != value) {
-        best = value;
-        block = i;
-        if (value != value) break;
-      }
-    }
-    *words<T>(state) = best;
-    indices(state)[pitch] = index + block + find(x + block, n - block < kBlock ? n - block : kBlock, best);
-  }
-  static void columns(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
-                      int64_t index, int64_t step, double) {
-    T best[kReduceStrip];
-    Index<T> at[kReduceStrip];
-    const T* first = static_cast<const T*>(x);
-    for (int64_t j = 0; j < columns; ++j) {
-      best[j] = first[j];
-      at[j] = 0;
-    }
-    for (int64_t r = 1; r < rows; ++r) {
-      const T* __restrict row = first + r * stride;
-      for (int64_t j = 0; j < columns; ++j) {
-        const T value = row[j], old = best[j];
-        const bool better = (Order::beats(value, old)) | ((value != value) & (old == old));
-        best[j] = better ? value : old;
-        at[j] = better ? static_cast<Index<T>>(r) : at[j];
-      }
-    }
-    for (int64_t j = 0; j < columns; ++j) {
-      words<T>(state)[j] = best[j];
-      indices(state)[pitch + j] = index + step * at[j];
-    }
-  }
-  static void merge(double* into, const double* from, int64_t pitch_into, int64_t pitch_from, int64_t count, double,
-                    double) {
-    for (int64_t j = 0; j < count; ++j) {
-      const Word<T> a = words<T>(into)[j], b = words<T>(from)[j];
-      const int64_t at_a = indices(into)[pitch_into + j], at_b = indices(from)[pitch_from + j];
-      const bool same = (a == b) | ((a != a) & (b != b));
-      if (same ? at_b < at_a : (Order::beats(b, a)) | ((b != b) & (a == a))) {
-        words<T>(into)[j] = b;
-        indices(into)[pitch_into + j] = at_b;
-      }
     }
   }
 };
@@ -734,58 +562,36 @@ struct ComplexProd {
 };
 
 template <class Kernel>
-constexpr ReduceKernel make() {
-  return {Kernel::kWords, Kernel::run, nullptr, Kernel::columns, nullptr, Kernel::merge};
-}
-template <class Kernel>
-constexpr ReduceKernel with_rows() {
-  return {Kernel::kWords, Kernel::run, Kernel::rows, Kernel::columns, nullptr, Kernel::merge};
-}
-template <class Kernel>
-constexpr ReduceKernel with_bfloat16() {
-  return {Kernel::kWords, Kernel::run, Kernel::rows, Kernel::columns, Kernel::columns_bfloat16, Kernel::merge};
+constexpr ReduceKernel with_narrow() {
+  return {Kernel::kWords,
+          Kernel::run,
+          Kernel::rows,
+          Kernel::columns,
+          {Kernel::template columns_narrow<half>, Kernel::template columns_narrow<bfloat16>},
+          Kernel::merge};
 }
 
 constexpr ReduceTable make_table() {
   ReduceTable t{};
-  t.kernels[kReduceSum][kTileInt64] = make<Sum<int64_t, Plain>>();
-  t.kernels[kReduceSum][kTileFloat] = with_bfloat16<Sum<float, Plain>>();
+  t.kernels[kReduceSum][kTileInt64] = with_rows<Sum<int64_t, Plain>>();
+  t.kernels[kReduceSum][kTileFloat] = with_narrow<Sum<float, Plain>>();
   t.kernels[kReduceSum][kTileDouble] = with_rows<Sum<double, Plain>>();
   t.kernels[kReduceNanSum][kTileInt64] = t.kernels[kReduceSum][kTileInt64];
-  t.kernels[kReduceNanSum][kTileFloat] = with_rows<Sum<float, SkipNan>>();
+  t.kernels[kReduceNanSum][kTileFloat] = with_narrow<Sum<float, SkipNan>>();
   t.kernels[kReduceNanSum][kTileDouble] = with_rows<Sum<double, SkipNan>>();
-  t.kernels[kReduceProd][kTileInt64] = make<IntegerProd>();
-  t.kernels[kReduceProd][kTileFloat] = make<Wide<float, Multiply>>();
-  t.kernels[kReduceProd][kTileDouble] = make<Wide<double, Multiply>>();
-  t.kernels[kReduceMax][kTileInt64] = make<Extreme<int64_t, Greatest, Plain>>();
-  t.kernels[kReduceMax][kTileFloat] = with_rows<Extreme<float, Greatest, Plain>>();
-  t.kernels[kReduceMax][kTileDouble] = with_rows<Extreme<double, Greatest, Plain>>();
-  t.kernels[kReduceMin][kTileInt64] = make<Extreme<int64_t, Least, Plain>>();
-  t.kernels[kReduceMin][kTileFloat] = with_rows<Extreme<float, Least, Plain>>();
-  t.kernels[kReduceMin][kTileDouble] = with_rows<Extreme<double, Least, Plain>>();
-  t.kernels[kReduceMinMax][kTileInt64] = make<MinMax<int64_t>>();
-  t.kernels[kReduceMinMax][kTileFloat] = make<MinMax<float>>();
-  t.kernels[kReduceMinMax][kTileDouble] = make<MinMax<double>>();
-  t.kernels[kReduceArgMax][kTileInt64] = make<ArgExtreme<int64_t, Greatest>>();
-  t.kernels[kReduceArgMax][kTileFloat] = make<ArgExtreme<float, Greatest>>();
-  t.kernels[kReduceArgMax][kTileDouble] = make<ArgExtreme<double, Greatest>>();
-  t.kernels[kReduceArgMin][kTileInt64] = make<ArgExtreme<int64_t, Least>>();
-  t.kernels[kReduceArgMin][kTileFloat] = make<ArgExtreme<float, Least>>();
-  t.kernels[kReduceArgMin][kTileDouble] = make<ArgExtreme<double, Least>>();
+  t.kernels[kReduceProd][kTileInt64] = with_rows<IntegerProd>();
+  t.kernels[kReduceProd][kTileFloat] = with_rows<Wide<float, Multiply>>();
+  t.kernels[kReduceProd][kTileDouble] = with_rows<Wide<double, Multiply>>();
   t.kernels[kReduceCount][kTileByte] = make<Count>();
   t.kernels[kReduceVar][kTileFloat] = make<Variance<float>>();
   t.kernels[kReduceVar][kTileDouble] = make<Variance<double>>();
-  t.kernels[kReduceSumSquares][kTileInt64] = make<Sum<int64_t, Square>>();
-  t.kernels[kReduceSumSquares][kTileFloat] = make<Sum<float, Square>>();
-  t.kernels[kReduceSumSquares][kTileDouble] = make<Sum<double, Square>>();
-  t.kernels[kReduceAbsSum][kTileFloat] = make<Sum<float, Magnitude>>();
-  t.kernels[kReduceAbsSum][kTileDouble] = make<Sum<double, Magnitude>>();
-  t.kernels[kReduceAbsMax][kTileFloat] = make<Extreme<float, Greatest, Magnitude>>();
-  t.kernels[kReduceAbsMax][kTileDouble] = make<Extreme<double, Greatest, Magnitude>>();
-  t.kernels[kReduceAbsMin][kTileFloat] = make<Extreme<float, Least, Magnitude>>();
-  t.kernels[kReduceAbsMin][kTileDouble] = make<Extreme<double, Least, Magnitude>>();
-  t.kernels[kReduceAbsPow][kTileFloat] = make<Wide<float, AddPower>>();
-  t.kernels[kReduceAbsPow][kTileDouble] = make<Wide<double, AddPower>>();
+  t.kernels[kReduceSumSquares][kTileInt64] = with_rows<Sum<int64_t, Square>>();
+  t.kernels[kReduceSumSquares][kTileFloat] = with_narrow<Sum<float, Square>>();
+  t.kernels[kReduceSumSquares][kTileDouble] = with_rows<Sum<double, Square>>();
+  t.kernels[kReduceAbsSum][kTileFloat] = with_narrow<Sum<float, Magnitude>>();
+  t.kernels[kReduceAbsSum][kTileDouble] = with_rows<Sum<double, Magnitude>>();
+  t.kernels[kReduceAbsPow][kTileFloat] = with_rows<Wide<float, AddPower>>();
+  t.kernels[kReduceAbsPow][kTileDouble] = with_rows<Wide<double, AddPower>>();
   t.kernels[kReduceLogSumExp][kTileFloat] = make<LogSumExp<float>>();
   t.kernels[kReduceLogSumExp][kTileDouble] = make<LogSumExp<double>>();
   t.kernels[kReduceComplexProd][kTileDouble] = make<ComplexProd>();

@@ -1,6 +1,6 @@
 // Inner loops of the reductions, compiled once per instruction set, and the tiles they read.
 //
-// A reduction reads tiles of one of four types; other dtypes and strides are converted on the way into a tile. It keeps
+// A reduction reads tiles of one of six types; other dtypes and strides are converted on the way into a tile. It keeps
 // a state of one to three 8-byte words per output: word w of output j stands at state[w * pitch + j].
 #pragma once
 
@@ -8,7 +8,15 @@
 
 namespace rl {
 
-enum ReduceTile : int { kTileByte = 0, kTileInt64 = 1, kTileFloat = 2, kTileDouble = 3, kTileCount = 4 };
+enum ReduceTile : int {
+  kTileByte,   // 1 where the element differs from 0, or any byte that differs from 0
+  kTileUint8,  // extremes of bytes
+  kTileInt32,  // extremes of short integers
+  kTileInt64,
+  kTileFloat,
+  kTileDouble,
+  kTileCount
+};
 
 enum ReduceKind : int {
   kReduceSum,
@@ -43,14 +51,14 @@ struct ReduceKernel {
   void (*run)(double* state, int64_t pitch, const void* x, int64_t n, int64_t index, double parameter);
   // The same for `rows` runs of n elements, `stride` elements apart, 0 < n <= kReduceRow; null where there is no faster
   // way than one by one.
-  void (*rows)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t n);
+  void (*rows)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t n, double parameter);
   // One state per column of a matrix of rows > 0 rows, `stride` elements apart, and 0 < columns <= kReduceStrip. Row r
   // has index `index + r * step`.
   void (*columns)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
                   int64_t index, int64_t step, double parameter);
-  // The same of a matrix of bfloat16, for kTileFloat; may be null.
-  void (*columns_bfloat16)(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
-                           int64_t index, int64_t step, double parameter);
+  // The same of a matrix of float16 and of bfloat16, for kTileFloat; may be null.
+  void (*columns_narrow[2])(double* state, int64_t pitch, const void* x, int64_t stride, int64_t rows, int64_t columns,
+                            int64_t index, int64_t step, double parameter);
   // into = into, then from, for `count` outputs; the states stand for `into_size` and `from_size` elements.
   void (*merge)(double* into, const double* from, int64_t pitch_into, int64_t pitch_from, int64_t count,
                 double into_size, double from_size);
@@ -73,6 +81,7 @@ struct ReduceLoadTable {
 };
 
 RL_ISA_DECLARE(ReduceTable, reduce_table)
+RL_ISA_DECLARE(ReduceTable, reduce_extreme_table)  // of kReduceMax to kReduceArgMin, kReduceAbsMax and -Min
 RL_ISA_DECLARE(ReduceLoadTable, reduce_load_table)
 
 }  // namespace rl

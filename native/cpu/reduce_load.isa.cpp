@@ -75,7 +75,8 @@ void load_tile(void* tile, const void* data, int64_t rows, int64_t columns, int6
   }
 }
 
-// float32 without conversion. Short runs, which lie one after another, are transposed in registers.
+// float32 and, whose bits it leaves as they are, int32, without conversion. Short runs, which lie one after another,
+// are transposed in registers.
 void load_floats(void* tile, const void* data, int64_t rows, int64_t columns, int64_t row_stride,
                  int64_t column_stride) {
   if (row_stride != 1 || rows < 4 || rows > kFewRows || columns < 4) {
@@ -112,6 +113,10 @@ constexpr void fill_loads(ReduceLoadTable& table, int dtype) {
   table.load_truth[dtype] = load_tile<From, TruthOf<From>>;
   table.load_complex[dtype] = load_tile<From, ComplexOf<From>>;
   if constexpr (!is_complex_v<From>) {
+    if constexpr (std::is_integral_v<From> && sizeof(From) <= 4)
+      table.load[dtype][kTileInt32] = load_tile<From, ConvertTo<int32_t, From>>;
+    if constexpr (std::is_integral_v<From> && std::is_unsigned_v<From>)
+      table.load[dtype][kTileUint8] = load_tile<From, ConvertTo<uint8_t, From>>;
     table.load[dtype][kTileInt64] = load_tile<From, ConvertTo<int64_t, From>>;
     if constexpr (std::is_same_v<From, float>)
       table.load[dtype][kTileFloat] = load_floats;
@@ -128,6 +133,7 @@ constexpr ReduceLoadTable make_table() {
   fill_loads<int8_t>(t, RL_INT8);
   fill_loads<int16_t>(t, RL_INT16);
   fill_loads<int32_t>(t, RL_INT32);
+  t.load[RL_INT32][kTileInt32] = load_floats;
   fill_loads<int64_t>(t, RL_INT64);
   fill_loads<half>(t, RL_FLOAT16);
   fill_loads<bfloat16>(t, RL_BFLOAT16);

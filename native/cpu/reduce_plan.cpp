@@ -138,7 +138,7 @@ struct Driver {
     for (int o = 0; o < 2; ++o) column_out[o] = plan.kept > 0 ? plan.kept_out[o][inner] : 1;
     const int64_t run = inner_size(plan), run_stride = inner_stride(plan);
     const int64_t tile_elements = kReduceTileBytes / job.tile_size;
-    // float32 is turned around faster than it is read along short runs
+    // Four-byte elements are turned around faster than they are read along short runs.
     const int64_t shortest = job.direct && job.tile_size == 4 ? kShortRun : 4;
     many_rows = job.kernel->rows != nullptr && plan.kept > 0 && plan.reduced == 1 && run_stride == 1 &&
                 run >= shortest && run <= kReduceRow && run_stride < magnitude(column_in) && column_size >= 4;
@@ -153,7 +153,7 @@ struct Driver {
     }
     if (by_columns) {
       width = at_most(kReduceStrip, column_size);
-      through_tile = !(job.direct || job.narrow) || column_in != 1;
+      through_tile = !(job.direct || job.narrow != nullptr) || column_in != 1;
       const int64_t rows = through_tile ? at_least(1, tile_elements / 2 / width) : at_least(512, kReduceChunk / width);
       pieces = cut(plan, rows, 1, at_most(width, column_size));
     } else {
@@ -191,8 +191,9 @@ struct Driver {
   void columns_piece(double* state, const Group& g, const Piece& piece) const {
     const char* data = g.in + piece.offset * plan.in_size;
     int64_t stride = inner_stride(plan);
-    const auto columns = job.narrow && !through_tile ? job.kernel->columns_bfloat16 : job.kernel->columns;
-    const int64_t element = job.narrow && !through_tile ? plan.in_size : job.tile_size;
+    const bool narrow = job.narrow != nullptr && !through_tile;
+    const auto columns = narrow ? job.narrow : job.kernel->columns;
+    const int64_t element = narrow ? plan.in_size : job.tile_size;
     alignas(64) char tile[kReduceTileBytes];
     if (through_tile) {
       job.load(tile, data, piece.length, g.count, stride, column_in);
@@ -236,14 +237,14 @@ struct Driver {
     alignas(64) char tile[kReduceTileBytes];
     if (many_rows) {
       if (!through_tile) {
-        job.kernel->rows(state, kReduceStrip, g.in, column_in, g.count, piece.length);
+        job.kernel->rows(state, kReduceStrip, g.in, column_in, g.count, piece.length, job.parameter);
         return;
       }
       const int64_t batch = kReduceTileBytes / 4 / job.tile_size / piece.length;
       for (int64_t j = 0; j < g.count; j += batch) {
         const int64_t rows = at_most(batch, g.count - j);
         job.load(tile, g.in + j * column_in * plan.in_size, rows, piece.length, column_in, 1);
-        job.kernel->rows(state + j, kReduceStrip, tile, piece.length, rows, piece.length);
+        job.kernel->rows(state + j, kReduceStrip, tile, piece.length, rows, piece.length, job.parameter);
       }
       return;
     }

@@ -38,8 +38,9 @@ struct ReduceJob {
   const ReducePlan* plan;
   const ReduceKernel* kernel;
   ReduceLoad load;
-  bool direct;        // the input's elements are tile elements
-  bool narrow;        // they are bfloat16, which the kernel reads down columns as they are
+  bool direct;  // the input's elements are tile elements
+  // Where the elements are 16-bit floats that the kernel reads down columns as they are, its way to do so.
+  decltype(ReduceKernel::columns) narrow;
   int64_t tile_size;  // bytes of a tile element
   double parameter;
   double identity[kReduceWords];  // state of nothing, as words

@@ -1,4 +1,4 @@
-"""Reductions along many short rows, which share a kernel, and down columns of bfloat16, against NumPy."""
+"""Reductions along many short rows, which share a kernel, and down columns of 16-bit floats, against NumPy."""
 
 import numpy as np
 import pytest
@@ -44,17 +44,79 @@ def test_rows_with_nan_infinities_and_large_numbers(n):
 
 
 @pytest.mark.parametrize("columns", [1, 3, 10, 31, 100, 513, 1000])
-def test_sums_of_bfloat16_down_columns(columns):
+@pytest.mark.parametrize("dtype", [rl.bfloat16, rl.float16])
+def test_sums_of_16_bits_down_columns(dtype, columns):
     rl.manual_seed(2)
     for rows in (1, 2, 5, 63, 64, 65, 1000):
-        x = rl.randn(rows, columns).bfloat16()
+        x = rl.randn(rows, columns).to(dtype)
         array = x.double().numpy()
         for view, wide in ((x, array), (x[::2], array[::2]), (rl.cat([x, x], 1)[:, :columns], array)):
             got = view.sum(0, dtype=rl.float32).double().numpy()
             np.testing.assert_allclose(got, wide.sum(0), atol=1e-5 * np.abs(wide).sum(0).max() + 1e-9, rtol=0)
-            assert view.sum(0).dtype == rl.bfloat16
+            assert view.sum(0).dtype == dtype
             close = view.mean(0).double().numpy()
             np.testing.assert_allclose(close, wide.mean(0), atol=1e-6, rtol=8e-3)
-    x = rl.full((300, columns), 2e38).bfloat16()
+    x = rl.full((300, columns), rl.finfo(dtype).max / 2).to(dtype)
     x[::2] *= -1
     assert x.sum(0).abs().max() == 0
+
+
+INTEGERS = [rl.uint8, rl.int8, rl.int16, rl.int32, rl.int64]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_along_rows_and_down_columns(dtype):
+    """The whole range of the dtype: sums and products wrap around in int64, extremes stay in the dtype."""
+    random, info = np.random.default_rng(3), rl.iinfo(dtype)
+    for n in LENGTHS:
+        wide = random.integers(info.min, info.max, (37, n), endpoint=True)
+        wide[5], wide[6] = info.min, info.max
+        for view, array in ((wide, wide), (wide[::3], wide[::3]), (wide.T.copy().T, wide)):
+            x = rl.from_numpy(view).to(dtype)
+            for axis in (0, 1):
+                least, most = x.aminmax(dim=axis)
+                np.testing.assert_array_equal(x.sum(axis).numpy(), array.sum(axis))
+                np.testing.assert_array_equal(x.prod(axis).numpy(), array.prod(axis))
+                np.testing.assert_array_equal(x.amax(axis).numpy(), array.max(axis))
+                np.testing.assert_array_equal(x.amin(axis).numpy(), array.min(axis))
+                np.testing.assert_array_equal(least.numpy(), array.min(axis))
+                np.testing.assert_array_equal(most.numpy(), array.max(axis))
+                np.testing.assert_array_equal(x.any(axis).numpy() != 0, array.any(axis))
+                np.testing.assert_array_equal(rl.count_nonzero(x, axis).numpy(), (array != 0).sum(axis))
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, rl.float16, rl.float32, rl.float64])
+def test_indices_of_extremes_are_those_of_the_first_of_equals(dtype):
+    random = np.random.default_rng(4)
+    for n in LENGTHS:
+        array = random.integers(0, 4, (37, n))  # many ties
+        array[5] = 2
+        x = rl.from_numpy(array).to(dtype)
+        if dtype.is_floating_point:
+            x[6] = -np.inf
+            x[7] = np.inf
+            x[8, random.integers(0, n, 2)] = np.nan
+        wide = x.double().numpy()
+        for axis in (0, 1):
+            np.testing.assert_array_equal(x.argmax(axis).numpy(), wide.argmax(axis))
+            np.testing.assert_array_equal(x.argmin(axis).numpy(), wide.argmin(axis))
+            values, places = x.max(axis)
+            np.testing.assert_array_equal(values.double().numpy(), wide.max(axis))
+            np.testing.assert_array_equal(places.numpy(), wide.argmax(axis))
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.float32, rl.float64])
+def test_norms_and_products_of_rows(dtype):
+    rl.manual_seed(5)
+    tolerance = {rl.float64: 1e-13, rl.float32: 2e-6, rl.float16: 2e-3}[dtype]
+    for n in LENGTHS:
+        x = (rl.rand(37, n) / n + 1).to(dtype)
+        x[::2] *= -1
+        wide = x.double().numpy()
+        for axis in (0, 1):
+            product = wide.prod(axis)
+            fine = np.abs(product) < 60000  # of float16
+            np.testing.assert_allclose(x.prod(axis).double().numpy()[fine], product[fine], rtol=tolerance)
+            for order in (1, 2, 3, np.inf, -np.inf):
+                got = rl.linalg.vector_norm(x, order, axis).double().numpy()
+                np.testing.assert_allclose(got, np.linalg.norm(wide, order, axis), rtol=tolerance)
