@@ -686,3 +686,17 @@ def test_p06_other_operations_too(name):
     finally:
         torch.set_num_threads(before)
     assert len(bits) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64])
+def test_linspace_is_symmetric(dtype):
+    """From b to a come the numbers from a to b backwards, and from -x to x the same with either sign."""
+    numbers = np.random.default_rng(0)
+    for n in (2, 3, 4, 5, 17, 60, 301, 40001):
+        a, b = numbers.uniform(-10, 10, 2).tolist()
+        assert torch.equal(torch.linspace(a, b, n, dtype=dtype), torch.linspace(b, a, n, dtype=dtype).flip(0))
+        line = torch.linspace(-a, a, n, dtype=dtype)
+        assert torch.equal(line, -line.flip(0))
+        if dtype in (torch.float32, torch.float64):
+            wanted = np.linspace(a, b, n)
+            np.testing.assert_allclose(torch.linspace(a, b, n, dtype=dtype).double().numpy(), wanted, rtol=0, atol=2e-6)
