@@ -142,5 +142,5 @@ def test_tensors_of_one_element_count_as_numbers_in_a_list() -> None:
     assert rl.tensor([rl.tensor([1.5]), 2.0]).tolist() == [1.5, 2.0]
     assert rl.tensor([rl.tensor([[1]]), rl.tensor(2)]).tolist() == [1, 2]
     assert rl.tensor([[rl.tensor(1), rl.tensor(2.5)]]).tolist() == [[1.0, 2.5]]
-    with pytest.raises(ValueError, match="only one element tensors.*stack"):
+    with pytest.raises(ValueError, match=r"only one element tensors.*stack"):
         rl.tensor([rl.zeros(3), rl.zeros(3)])
