@@ -382,7 +382,7 @@ Dims dims_from(PyObject* tuple, const char* what) {
   Dims d;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
     int64_t n;
-    RL_CHECK(int_from(PyTuple_GET_ITEM(tuple, i), n), Type, "%s: sizes must be ints, got %s", what,
+    RL_CHECK(int_from(PyTuple_GET_ITEM(tuple, i), n, ErrorKind::Type), Type, "%s: sizes must be ints, got %s", what,
              Py_TYPE(PyTuple_GET_ITEM(tuple, i))->tp_name);
     d.push(n);
   }

@@ -295,8 +295,10 @@ inline bool convert(const Op& op, const Argument& a, PyObject* o, Frame& f, Valu
       return true;
     }
     case Kind::Float:
-      if (!scalar_from(o, v) && !number_from_tensor(o, v)) return false;
+      if (!scalar_from(o, v, true) && !number_from_tensor(o, v)) return false;
       if (v.tag == Tag::Complex) return false;
+      RL_CHECK(v.tag != Tag::BigInt || std::isfinite(v.real), Overflow,
+               "%s: argument '%s': the integer is too large for a float", op.title(), a.name);
       v = Value::of(v.as_double());
       return true;
     case Kind::Bool:

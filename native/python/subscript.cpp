@@ -325,7 +325,9 @@ int tensor_assign(PyObject* object, PyObject* index, PyObject* value) {
     TensorRef made;
     if (is_tensor(value)) {
       source = Value::of(tensor_of(value));
-    } else if (!scalar_from(value, source)) {
+    } else if (scalar_from(value, source, true)) {
+      RL_CHECK(source.tag != Tag::BigInt, Value, "__setitem__: expected a number within 64 bits, got a larger integer");
+    } else {
       made = tensor_from_data(value, -1, true);
       source = Value::of(made);
     }

@@ -374,6 +374,15 @@ bool from_array(PyObject* o, TensorRef& made, Value& v) {
   return true;
 }
 
+// An operator's override. Operands that it does not take are left to the other operand's operator, as those of a plain
+// tensor are; `x == None` is False for every class.
+PyObject* override_operator(PyObject* callable, PyObject* const* operands, int count) {
+  PyObject* result = call_override(callable, nullptr, operands, count, nullptr);
+  if (RL_LIKELY(result) || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
 // A binary operator: tensors and numbers go straight to the operation, anything else through its overrides or back to
 // Python.
 template <bool kReflectable = true>
@@ -385,7 +394,7 @@ PyObject* binary(const Op& op, PyObject* a, PyObject* b, const char* method, con
       bool left = ka & kIsTensor;
       PyObject* callable = method_object(left ? method : reflected);
       if (!left) std::swap(stack[0], stack[1]);
-      if (callable) return call_override(callable, nullptr, stack, 2, nullptr);
+      if (callable) return override_operator(callable, stack, 2);
     }
   }
   return guarded([&]() -> PyObject* {

@@ -118,3 +118,19 @@ def test_without_an_override_nothing_is_asked() -> None:
     x = rushlight.arange(3).as_subclass(Plain)
     assert type(x + 1) is rushlight.Tensor
     assert x.shape == (3,) and x.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("other", [None, "text", object()])
+def test_operands_that_no_operator_takes(other: Any) -> None:
+    class Kept(rushlight.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = rushlight.ones(2).as_subclass(Kept)
+    assert (x == other) is False and (x != other) is True and (other == x) is False
+    for name in [*BINARY[:5], "lt", "ge"]:
+        with pytest.raises(TypeError, match=r"not supported between|unsupported operand|an index"):
+            getattr(operator, name)(x, other)
+    with pytest.raises(TypeError):
+        x += other
