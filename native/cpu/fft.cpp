@@ -95,6 +95,7 @@ struct Lines {
       total *= a->shape[d];
     }
   }
+  int64_t inner() const { return count == 0 ? 1 : shape[0]; }
   void at(int64_t line, int64_t* in_at, int64_t* out_at) const {
     int64_t i = 0, o = 0;
     for (int d = 0; d < count; ++d) {
@@ -130,8 +131,19 @@ rl_status run_groups(const FftPlan& plan, void (*loop)(const FftPlan&, const Fft
       int64_t in_at[kMostLanes], out_at[kMostLanes];
       const int64_t first = g * loops.width;
       const int count = static_cast<int>(std::min(loops.width, lines.total - first));
+      lines.at(first, &in_at[0], &out_at[0]);
+      // Lines of one dimension are a step apart; only the first one of the next takes divisions.
+      int64_t place = first % lines.inner();
+      for (int l = 1; l < count; ++l) {
+        if (++place < lines.inner()) {
+          in_at[l] = in_at[l - 1] + lines.in[0];
+          out_at[l] = out_at[l - 1] + lines.out[0];
+        } else {
+          place = 0;
+          lines.at(first + l, &in_at[l], &out_at[l]);
+        }
+      }
       for (int l = 0; l < count; ++l) {
-        lines.at(first + l, &in_at[l], &out_at[l]);
         in_at[l] *= in_unit;
         out_at[l] *= out_unit;
       }

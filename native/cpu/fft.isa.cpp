@@ -273,11 +273,20 @@ Vector<T>* run_lanes(const FftLanePlan& plan, Vector<T>* a, Vector<T>* b) {
 
 // ---- into lanes and back
 
+// Whether lines of `count` numbers follow one another without gaps.
+RL_INLINE bool are_dense(const int64_t* at, int lines, int64_t count) {
+  for (int l = 1; l < lines; ++l)
+    if (at[l] != at[0] + l * count) return false;
+  return true;
+}
+
 // `count` numbers of every line, contiguous in it, to work[number][line]; `flip` is 1 to exchange parts.
 template <class T>
 RL_INLINE void load_lines(const FftGroup& g, int64_t count, int flip, Vector<T>* work) {
   constexpr int w = kWidth<T>;
   const T* in = static_cast<const T*>(g.in);
+  // A vector may reach past its line while it ends before the last one does: what is there is read and not used.
+  const int64_t end = g.in_at[g.lines - 1] + count;
   for (int64_t c = 0; c < count; c += w) {
     Vector<T> rows[w];
     const int64_t some = count - c;
@@ -285,8 +294,14 @@ RL_INLINE void load_lines(const FftGroup& g, int64_t count, int flip, Vector<T>*
 #pragma GCC unroll 16
       for (int l = 0; l < w; ++l) rows[l] = load(in + g.in_at[l] + c);
     } else {
-      for (int l = 0; l < w; ++l)
-        rows[l] = l < g.lines ? load_some(in + g.in_at[l] + c, some < w ? some : w) : Vector<T>{};
+      for (int l = 0; l < w; ++l) {
+        if (l >= g.lines)
+          rows[l] = Vector<T>{};
+        else if (g.in_at[l] + c + w <= end)
+          rows[l] = load(in + g.in_at[l] + c);
+        else
+          rows[l] = load_some(in + g.in_at[l] + c, some < w ? some : w);
+      }
     }
     transpose<T>(rows);
 #pragma GCC unroll 16
@@ -294,25 +309,39 @@ RL_INLINE void load_lines(const FftGroup& g, int64_t count, int flip, Vector<T>*
   }
 }
 
+// One vector of each line, from number c on. Where lines are dense a vector that is too long spoils the start of the
+// next ones, which are written after it.
 template <class T>
-RL_INLINE void store_lines(const FftGroup& g, int64_t count, int flip, const Vector<T>* work) {
+RL_INLINE void store_chunk(const FftGroup& g, int64_t count, int64_t c, int flip, bool dense, const Vector<T>* work) {
   constexpr int w = kWidth<T>;
   T* out = static_cast<T*>(g.out);
   const T scale = static_cast<T>(g.scale);
-  for (int64_t c = 0; c < count; c += w) {
-    Vector<T> rows[w];
+  const int64_t some = count - c;
+  Vector<T> rows[w];
 #pragma GCC unroll 16
-    for (int j = 0; j < w; ++j) rows[j] = work[(c + j) ^ flip] * scale;
-    transpose<T>(rows);
-    const int64_t some = count - c;
-    if (some >= w && g.lines == w) {
+  for (int j = 0; j < w; ++j) rows[j] = work[(c + j) ^ flip] * scale;
+  transpose<T>(rows);
+  if (some >= w && g.lines == w) {
 #pragma GCC unroll 16
-      for (int l = 0; l < w; ++l) store(out + g.out_at[l] + c, rows[l]);
-    } else {
-      for (int l = 0; l < g.lines; ++l)
-        std::memcpy(out + g.out_at[l] + c, &rows[l], static_cast<size_t>(some < w ? some : w) * sizeof(T));
-    }
+    for (int l = 0; l < w; ++l) store(out + g.out_at[l] + c, rows[l]);
+    return;
   }
+  for (int l = 0; l < w && l < g.lines; ++l) {
+    if (dense && l * count + c + w <= g.lines * count)
+      store(out + g.out_at[l] + c, rows[l]);
+    else
+      std::memcpy(out + g.out_at[l] + c, &rows[l], static_cast<size_t>(some < w ? some : w) * sizeof(T));
+  }
+}
+
+template <class T>
+RL_INLINE void store_lines(const FftGroup& g, int64_t count, int flip, const Vector<T>* work) {
+  constexpr int w = kWidth<T>;
+  const bool dense = are_dense(g.out_at, g.lines, count);
+  const int64_t whole = count / w * w;
+  // The ends of lines first: they spoil starts of the next.
+  if (whole < count) store_chunk<T>(g, count, whole, flip, dense, work);
+  for (int64_t c = 0; c < whole; c += w) store_chunk<T>(g, count, c, flip, dense, work);
 }
 
 template <class T>

@@ -197,3 +197,61 @@ def test_the_cache_is_bounded_and_threads_do_not_matter():
         assert lib.rl_fft_cache_bytes() == 0
     finally:
         lib.rl_fft_set_cache_limit(32 << 20)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 9, 12, 16, 18, 33])
+def test_many_short_lines_in_every_layout(n, dtype):
+    """Vectors that reach past a line's end spoil no other line, whether lines are dense, apart or backwards."""
+    rng = np.random.default_rng(n)
+    tolerance = 3e-6 if dtype == np.complex64 else 1e-14
+    for rows in (1, 5, 16, 37):
+        wide = (rng.standard_normal((rows, n + 3)) + 1j * rng.standard_normal((rows, n + 3))).astype(dtype)
+        for x in (np.ascontiguousarray(wide[:, :n]), wide[:, :n], wide[::2, :n], np.asfortranarray(wide[:, :n])):
+            a = rl.from_numpy(x)
+            near = {"rtol": 0, "atol": tolerance * n**0.5 * 4}
+            np.testing.assert_allclose(rl.fft.fft(a).numpy(), np.fft.fft(x), **near)
+            np.testing.assert_allclose(rl.fft.ifft(a, norm="forward").numpy(), np.fft.ifft(x, norm="forward"), **near)
+            half = x[:, : n // 2 + 1]
+            np.testing.assert_allclose(
+                rl.fft.irfft(rl.from_numpy(half), n, norm="forward").numpy(),
+                np.fft.irfft(half, n, norm="forward"),
+                **near,
+            )
+            real = np.ascontiguousarray(x.real)
+            np.testing.assert_allclose(rl.fft.rfft(rl.from_numpy(real)).numpy(), np.fft.rfft(real), **near)
+            room = np.full((x.shape[0], 2 * n), 7, dtype)  # what lies between the lines stays
+            out = rl.from_numpy(room)[:, :n]
+            rl.fft.fft(a, out=out)
+            np.testing.assert_allclose(out.numpy(), np.fft.fft(x), **near)
+            assert (room[:, n:] == 7).all()
+
+
+class _Descriptor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8),
+        ("device", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 2),
+    ]
+
+
+def _described(x: np.ndarray) -> _Descriptor:
+    numbers = ctypes.c_int64 * x.ndim
+    steps = [step // x.itemsize for step in x.strides]
+    return _Descriptor(x.ctypes.data, numbers(*x.shape), numbers(*steps), x.ndim, 10, 0)  # 10: RL_COMPLEX64
+
+
+@pytest.mark.parametrize("n", [2, 4, 9, 18])
+def test_the_kernel_writes_between_no_lines(n):
+    lib = ctypes.CDLL(str(next((Path(rl.__file__).parent / "lib").glob("librushlight.so*"))))
+    x = (np.arange(37 * n).reshape(37, n) % 11 + 2j).astype(np.complex64)
+    room = np.full((37, n + 3), 7, np.complex64)
+    out = room[:, :n]
+    status = lib.rl_fft(ctypes.byref(_described(x)), 1, 0, ctypes.c_double(1.0), ctypes.byref(_described(out)))
+    assert status == 0
+    np.testing.assert_allclose(out, np.fft.fft(x), atol=1e-3)
+    assert (room[:, n:] == 7).all()
