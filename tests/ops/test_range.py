@@ -108,6 +108,17 @@ def test_integrals(dtype):
 
 
 @each_dtype
+def test_angles(dtype):
+    x = great((2, 5), dtype).requires_grad_()
+    turned = x.detach() * rl.tensor([1, -1, 1, -1, 1], dtype=dtype)
+    assert_all(functional.cosine_similarity(x, x.detach()), 1)
+    cosines = functional.cosine_similarity(x, turned)
+    assert_all(cosines, 0.2)
+    cosines.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@each_dtype
 def test_steps(dtype):
     great_number = GREAT[dtype]
     line = rl.linspace(-great_number, great_number, 5, dtype=dtype).double().numpy() / great_number

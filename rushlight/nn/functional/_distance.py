@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import certain
 
 __all__ = ["cosine_similarity"]
 
@@ -24,7 +25,13 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     if not dtype.is_floating_point:
         raise RuntimeError(f"cosine_similarity: dtype; expected floating point inputs, got {x1.dtype} and {x2.dtype}")
     a, b = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))  # type: ignore[arg-type, call-arg]
-    norm = rushlight.linalg.vector_norm
-    a = a / norm(a, 2, dim, keepdim=True).clamp_min(eps)
-    b = b / norm(b, 2, dim, keepdim=True).clamp_min(eps)
-    return (a * b).sum(dim)
+    return (_unit(a, dim, eps) * _unit(b, dim, eps)).sum(dim)
+
+
+def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
+    """The vectors along dim over their lengths, which may be greater than the dtype holds."""
+    length = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True)
+    if not (x.is_meta or certain(length.isfinite().all())):
+        x = rushlight.where(length.isinf(), x * (2.0**-8 if x.dtype == rushlight.float16 else 2.0**-32), x)
+        length = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True)
+    return x / length.clamp_min(eps)
