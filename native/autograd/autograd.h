@@ -32,6 +32,9 @@ void check_inplace(Tensor* self, const Op& op, bool will_record);
 // value is zero.
 void record_overwrite(Tensor* self, const Op& op);
 
+// In grad mode, after a change of `self` that no derivative describes: a backward that comes here raises the message.
+void record_refusal(Tensor* self, Tensor* source, const char* message);
+
 // `self` goes on from where `from` is in the graph: it has just become the same view of the same memory (transpose_
 // ...).
 void adopt_history(Tensor* self, Tensor* from);

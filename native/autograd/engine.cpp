@@ -343,14 +343,14 @@ struct Outgoing {
 
 [[gnu::noinline]] void run_node_tensor_hooks(Run& run, Node* n, Incoming& in, bool create_graph) {
   if (n->kind == NodeKind::Accumulate) {
-    if (n->leaf && n->leaf->meta && n->leaf->meta->hooks && in.one) run_tensor_hooks(n->leaf->meta->hooks, in.one);
+    if (n->leaf && n->leaf->meta && n->leaf->meta->hooks) run_tensor_hooks(n->leaf->meta->hooks, in.one);
     return;
   }
   // A hook may register others: the list is read by position.
   for (size_t i = 0; n->extras && i < n->extras->tensor_hooks.size(); i++) {
     uint32_t index = n->extras->tensor_hooks[i].index;
     Py hooks = Py::share(n->extras->tensor_hooks[i].hooks);
-    if (index < in.count && in.data()[index]) run_tensor_hooks(hooks.get(), in.data()[index]);
+    if (index < in.count) run_tensor_hooks(hooks.get(), in.data()[index]);  // None where there is no gradient
   }
   for (size_t i = 0; n->extras && i < n->extras->retained.size(); i++) {
     auto [index, tensor] = n->extras->retained[i];
@@ -374,11 +374,12 @@ inline bool has_tensor_hooks(const Node* n) {
 void accumulate_node(Run& run, Node* n, Incoming& in, bool create_graph) {
   if (RL_UNLIKELY(n->extras && n->extras->pre_hooks)) run_pre_hooks(n->extras->pre_hooks, in.data(), 1);
   Tensor* leaf = n->leaf;
-  if (!leaf || !in.one) return;
+  if (!leaf) return;
   TensorRef keep = TensorRef::share(leaf);
   bool post = n->extras && n->extras->post_hooks;
   TensorRef seen = post ? TensorRef::share(in.one) : TensorRef();
-  store_gradient(run, leaf, TensorRef::own(std::exchange(in.one, nullptr)), create_graph);
+  if (RL_LIKELY(in.one != nullptr))
+    store_gradient(run, leaf, TensorRef::own(std::exchange(in.one, nullptr)), create_graph);
   if (RL_UNLIKELY(leaf->meta && leaf->meta->post_accumulate))
     run_post_accumulate_hooks(leaf->meta->post_accumulate, leaf);
   if (RL_UNLIKELY(post)) {
@@ -444,8 +445,14 @@ void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective)
     rethrow_with_line(n, e);
   }
   if (!options.keep_graph) node_free_saved(n);
-  if (RL_UNLIKELY(n->extras && n->extras->post_hooks))
+  if (RL_UNLIKELY(n->extras && n->extras->post_hooks)) {
+    for (uint32_t i = 0; i < n->edge_count; i++)  // hooks see gradients of the shape and dtype of the inputs
+      if (out.results[i] && n->edges[i].node) {
+        TensorRef grad = TensorRef::own(std::exchange(out.results[i], nullptr));
+        out.results[i] = fit_gradient(std::move(grad), n->edges[i].node->outputs[n->edges[i].index], n, i).take();
+      }
     run_post_hooks(n->extras->post_hooks, out.results, out.count, in.data(), in.count);
+  }
   in.clear();  // so that a gradient that was passed on is seen to have no other owner
 
   for (uint32_t i = 0; i < n->edge_count; i++) {
@@ -487,7 +494,7 @@ void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* nee
       apply_slices(n, grads, results, needed);
       return;
     case NodeKind::Function:
-      apply_function(n, grads, results, needed);
+      apply_function(n, grads, results);
       return;
     case NodeKind::Overwrite:
       if (needed[0] && grads[0]) results[0] = zeros_for(n->edges[0].node->outputs[n->edges[0].index]).take();

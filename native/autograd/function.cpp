@@ -214,7 +214,7 @@ void save_for_backward(FunctionNode* f, PyObject* outputs) {
     PyObject* o = PyTuple_GET_ITEM(list, i);
     Saved& s = n->saved[i];
     if (o == Py_None) {
-      s = Saved{Value::none(), 0, false, false, false, 0};
+      s = Saved{Value::none(), 0, false, false, false, false, 0};
     } else {
       Tensor* t = as_tensor(o);
       RL_CHECK(t, Type, "save_for_backward can only save variables, but argument %zd is of type %s", i,
@@ -358,7 +358,7 @@ PyTypeObject FunctionNodeType = make_type();
 
 // ---------------------------------------------------------------- backward
 
-void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool* needed) {
+void apply_function(Node* n, Tensor* const* grads, Tensor** results) {
   auto* f = reinterpret_cast<FunctionNode*>(n);
   for (uint32_t i = 0; i < n->saved_count; i++)
     if (n->saved[i].freed) throw_released(n);
@@ -400,9 +400,8 @@ void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool*
     Tensor* t = as_tensor(o);
     RL_CHECK(t, Runtime, "function %s: expected Variable or None (got %s) as the gradient at position %zd",
              node_name(n).c_str(), Py_TYPE(o)->tp_name, i + 1);
-    if (!needed[e]) continue;
     retain(t);
-    results[e] = t;
+    results[e] = t;  // what this run does not need is for hooks of the node alone
   }
 }
 

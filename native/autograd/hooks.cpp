@@ -78,7 +78,7 @@ void run_tensor_hooks(PyObject* hooks, Tensor*& grad) {
   Py list = snapshot(hooks);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); i++) {
     PyObject* hook = PyList_GET_ITEM(list.get(), i);
-    Py result(need(PyObject_CallOneArg(hook, grad->object())));
+    Py result(need(PyObject_CallOneArg(hook, tensor_or_none(grad))));
     if (result.get() == Py_None) continue;
     check_replacement(hook, grad, result.get());
     replace(grad, result.get());

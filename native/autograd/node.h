@@ -32,6 +32,7 @@ struct Saved {
   bool is_output;    // a shallow copy of a result; gets its link to the node back when unpacked
   bool packed;       // went through saved_tensors_hooks
   bool freed;        // was a tensor, dropped after a backward that did not retain the graph
+  bool linked;       // a tensor that had a grad_fn when saved
   uint32_t output_index;
 };
 
@@ -237,7 +238,7 @@ TensorRef fit_gradient(TensorRef grad, const OutputInfo& info, Node* from, uint3
 
 // Evaluates an operation node (derivative.cpp): fills results[edge_count] with owned tensors or nullptr.
 void apply_operation(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);
-void apply_function(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);  // function.cpp
+void apply_function(Node* n, Tensor* const* grads, Tensor** results);  // function.cpp
 
 // Backward of one node, whatever its kind.
 void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);

@@ -162,7 +162,7 @@ void save_source(Node* n, Saved& s, const Source& source, const Value* args) {
     if (!t->is_meta()) copy_into(old.get(), t);
     s.value = Value::of(old.take());
     s.version = 0;
-    s.packed = s.freed = false;
+    s.packed = s.freed = s.linked = false;
     s.is_output = true;  // the copy stands for the old value, whose link is the node's first edge
     s.output_index = kOldValue;
     return;
@@ -180,6 +180,7 @@ void save_tensor(Node* n, Saved& s, Tensor* t, bool is_output, uint32_t output_i
   }
   s.is_output = is_output;
   s.packed = s.freed = false;
+  s.linked = !is_output && t->grad_fn != nullptr;
   s.output_index = output_index;
   s.version = t->version();
   if (RL_UNLIKELY(anomaly.enabled)) anomaly_saved(n, static_cast<uint32_t>(&s - n->saved), &t, 1);
@@ -204,6 +205,15 @@ namespace {
       "  Hint: use the out-of-place form of the operation that wrote into it (x = x.mul(2), not x.mul_(2)), or write "
       "into a clone().",
       dtype_name(t->dtype()), shape_text(t).c_str(), node_name(n).c_str(), now, saved, line.c_str());
+}
+
+[[gnu::noinline]] [[noreturn]] void throw_detached(Node* n, const Tensor* t) {
+  std::string line = line_text(n);
+  throw_error(
+      ErrorKind::Runtime,
+      "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(): a %s tensor of shape "
+      "%s, saved by %s, is not the result it was.%s\n  Hint: use the out-of-place detach().",
+      dtype_name(t->dtype()), shape_text(t).c_str(), node_name(n).c_str(), line.c_str());
 }
 
 }  // namespace
@@ -249,6 +259,9 @@ Value unpack_saved(Node* n, const Saved& s, TensorRef& held) {
   Tensor* t = s.value.tensor;
   if (RL_UNLIKELY(t->version() != s.version)) throw_modified(n, t, s.version, t->version());
   if (RL_UNLIKELY(anomaly.enabled)) anomaly_verify(n, static_cast<uint32_t>(&s - n->saved), &t, 1);
+  // (A Function of the user is refused only where a second derivative would miss the tensor's part.)
+  if (RL_UNLIKELY(s.linked && t->grad_fn == nullptr) && (n->kind != NodeKind::Function || thread_state.grad_mode))
+    throw_detached(n, t);
   if (!s.is_output || !thread_state.grad_mode) return s.value;
   // A result (or an old value) gets its link back, so that its use is differentiated too.
   uint32_t index = s.output_index;
@@ -328,7 +341,7 @@ Node* record_begin(const Op& op, const Value* args, uint32_t mask, bool inplace)
         // alive through its node; backward finds the version changed.
         s.value = Value::of(shallow_copy(self).take());
         s.version = self->version();
-        s.is_output = s.packed = s.freed = false;
+        s.is_output = s.packed = s.freed = s.linked = false;
       }
     } else {
       save_source(n, s, source, args);

@@ -78,8 +78,10 @@ int set_grad_fn_attribute(PyObject*, PyObject*, void*) {
 PyObject* get_requires_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
-    if (t->base && t->creation != Creation::Default)  // a view that cannot be followed may be asked, but not used
-      return PyBool_FromLong(t->requires_grad || (t->base->requires_grad && is_differentiable(t->dtype())));
+    if (t->base && t->creation != Creation::Default) {  // a view that cannot be followed may be asked, but not used
+      bool own = t->requires_grad && (t->grad_fn || t->output_index != kThroughBase);
+      return PyBool_FromLong(own || (t->base->requires_grad && is_differentiable(t->dtype())));
+    }
     return PyBool_FromLong(needs_grad(t));
   });
 }

@@ -193,6 +193,19 @@ void record_overwrite(Tensor* self, const Op& op) {
   rebase_history(self, n.get(), 0);
 }
 
+void record_refusal(Tensor* self, Tensor* source, const char* message) {
+  if (!needs_grad(self) && !(source && needs_grad(source))) return;
+  NodeRef n = node_new(NodeKind::Error, &ErrorNodeType, 2, 0, 1);
+  capture_line(n.get());
+  extras_of(n.get()).name = need(PyUnicode_FromString(message));
+  n->edges[0] = gradient_edge(self);
+  n->edges[1] = source ? gradient_edge(source) : Edge{nullptr, 0};
+  n->edge_count = 2;
+  set_output_info(n.get(), 0, self);
+  n->output_count = 1;
+  rebase_history(self, n.get(), 0);
+}
+
 // ---------------------------------------------------------------- backward
 
 namespace {

@@ -421,6 +421,17 @@ void take_over(Tensor* t, const Tensor* from) {
   bump_version(t);
 }
 
+// The tensor goes on over the other's memory. Its gradient cannot be followed through that: a backward raises.
+void set_over(Tensor* t, Tensor* from, Tensor* source) {
+  constexpr const char* kMessage =
+      "set_: the derivative for set_ is not implemented; copy_() the values, or use no_grad()";
+  bool record = thread_state.grad_mode && is_differentiable(t->dtype());
+  if (record && t->base) record_refusal(t, source, kMessage);  // while it still is the view that the base knows
+  take_over(t, from);
+  if (t->base) t->view_version = t->storage->version;
+  if (record && !t->base) record_refusal(t, source, kMessage);
+}
+
 // set_(): empty; set_(tensor); set_(storage[, offset, size, stride])
 PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"source", "storage_offset", "size", "stride", nullptr};
@@ -435,7 +446,7 @@ PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
              shape_text(t).c_str());
     if (source == Py_None) {
       int64_t zero = 0;
-      take_over(t, empty(t->dtype(), 1, &zero, t->device()).get());
+      set_over(t, empty(t->dtype(), 1, &zero, t->device()).get(), nullptr);
       return Py_NewRef(self);
     }
     if (is_tensor(source)) {
@@ -443,7 +454,7 @@ PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       RL_CHECK(from->dtype() == t->dtype(), Runtime, "set_: Could not set tensor of type %s to a tensor of type %s",
                dtype_name(from->dtype()), dtype_name(t->dtype()));
       if (size == Py_None) {
-        take_over(t, from);
+        set_over(t, from, from);
         return Py_NewRef(self);
       }
     }
@@ -485,7 +496,7 @@ PyObject* py_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     Py_DECREF(sizes);
     Py_DECREF(strides);
-    take_over(t, made.get());
+    set_over(t, made.get(), is_tensor(source) ? tensor_of(source) : nullptr);
     return Py_NewRef(self);
   });
 }

@@ -1,0 +1,81 @@
+"""Random programs of hooks, modes and functions: what PyTorch computes, in its order, or its refusal."""
+
+import hook_programs as programs
+import pytest
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_random_programs_of_hooks(rl, block):
+    torch = pytest.importorskip("torch")
+    different, kinds = [], []
+    for seed in range(block * 50, block * 50 + 50):
+        expected, got = programs.run(torch, seed), programs.run(rl, seed)
+        kinds.append(expected.kind)
+        if expected.kind == "error" and got.kind == "values":  # PyTorch also checks saved values that it does not need
+            expected = programs.copied(torch, seed)
+        if not programs.same(got, expected):
+            different.append(seed)
+    assert not different
+    assert kinds.count("values") > 25 and kinds.count("broken") < 5
+
+
+def test_hooks_see_none_where_there_is_no_gradient(torch):
+    """A hook is called whenever its node runs, also when no gradient arrives."""
+
+    class Sparing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            return x * 2, y * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return None if g is None else g * 2, None if h is None else h * 3
+
+    seen = []
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    a.register_hook(lambda g: seen.append(("a", g)))
+    a.register_post_accumulate_grad_hook(lambda p: seen.append(("stored", p.grad)))
+    x, y = Sparing.apply(a + 0, b)
+    x.register_hook(lambda g: seen.append(("x", g)))
+    y.sum().backward()
+    assert seen == [("x", None), ("a", None), ("stored", None)]
+    assert a.grad is None and b.grad.tolist() == [3, 3]
+
+
+def test_node_hooks_see_gradients_of_the_inputs_shape(torch):
+    seen = []
+    a, b = torch.ones(2, 3, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+    y = a - b
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.extend(tuple(g.shape) for g in inputs))
+    y.sum().backward()
+    assert seen == [(2, 3), ()]
+
+
+def test_detached_after_it_was_saved(torch):
+    x = torch.ones(2, requires_grad=True) * 2
+    y = x.sin()
+    x.detach_()
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        y.sum().backward()
+
+
+def test_set_has_no_derivative(torch):
+    leaf = torch.ones(2, requires_grad=True)
+    for start, source in ((leaf + 0, torch.zeros(2)), (torch.zeros(2), leaf + 0)):
+        start.set_(source)
+        assert start.requires_grad
+        with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+            start.sum().backward()
+    with torch.no_grad():
+        kept = (leaf * 3).set_(torch.zeros(2))
+    assert not kept.requires_grad
+
+
+def test_a_view_asks_its_base(torch):
+    base = torch.ones(2, requires_grad=True) + 0
+    with torch.no_grad():
+        view = base[:1]
+    assert view.requires_grad
+    base.detach_()
+    assert not view.requires_grad
