@@ -65,7 +65,7 @@ def test_set_has_no_derivative(torch):
     for start, source in ((leaf + 0, torch.zeros(2)), (torch.zeros(2), leaf + 0)):
         start.set_(source)
         assert start.requires_grad
-        with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        with pytest.raises(RuntimeError, match="derivative for set_"):
             start.sum().backward()
     with torch.no_grad():
         kept = (leaf * 3).set_(torch.zeros(2))
