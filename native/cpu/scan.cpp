@@ -172,39 +172,6 @@ rl_status run_slabs(const rl_tensor* in, int dim, const rl_tensor* out, int dtyp
   });
 }
 
-rl_status run_extreme_slabs(const rl_tensor* in, int dim, const rl_tensor* values, const rl_tensor* indices, int dtype,
-                            ScanIndexLoop loop) {
-  const AroundDim around(in, dim);
-  const int64_t room = slab_rows(around), size = dtype_size(dtype);
-  Slab slab(in, dim, around, room, dtype), found(in, dim, around, room, RL_INT64);
-  if (!slab.ok() || !found.ok()) return RL_MEMORY_ERROR;
-  return for_slabs(around, room, [&](int64_t start, int64_t rows, int64_t head) {
-    const Narrowed from(in, dim, start, rows);
-    Narrowed to(values, dim, start, rows), at(indices, dim, start, rows);
-    slab.open(rows + head, head);
-    found.open(rows + head, 0);
-    RL_TRY(slab.load(&from.desc, head));
-    AroundDim part = around;
-    part.n = rows + head;
-    const int64_t* before = reinterpret_cast<const int64_t*>(found.last());
-    for_lines(part, [&](int64_t first, int64_t lines, int64_t line_step, int64_t step) {
-      char* value = slab.data() + first * size;
-      int64_t* index = reinterpret_cast<int64_t*>(found.data()) + first;
-      loop(value, value, index, lines, part.n, line_step, step);
-      for (int64_t j = 0; j < lines; ++j) {  // row 0 stands for wherever the line had got to
-        const int64_t element = first + j * line_step;
-        const int64_t old = head > 0 ? before[element / (part.n * part.inner) * part.inner + element % part.inner] : 0;
-        for (int64_t r = 0; r < part.n; ++r) {
-          int64_t& i = index[j * line_step + r * step];
-          i = i < head ? old : i + start - head;
-        }
-      }
-    });
-    RL_TRY(slab.store(&to.desc, head));
-    return found.store(&at.desc, head);
-  });
-}
-
 rl_status run(const char* name, const rl_tensor* in, int dim, const rl_tensor* out, const ScanLoop* loops) {
   RL_TRY(refuse_complex32(name, out->dtype));
   if (!is_valid_dtype(in->dtype) || !is_valid_dtype(out->dtype) ||
@@ -236,17 +203,16 @@ rl_status run_extreme(const char* name, const rl_tensor* in, int dim, const rl_t
     return fail(RL_TYPE_ERROR, "%s: indices have the wrong dtype; expected int64, got %s", name,
                 dtype_text(indices->dtype));
   }
-  const int dtype = working_dtype(in->dtype);
+  const int dtype = in->dtype;
   RL_TRY(check(name, in, &dim, values));
   RL_TRY(check_same_shape(name, "indices", in, indices));
-  if (converts(in, values, dtype)) return run_extreme_slabs(in, dim, values, indices, dtype, loops[scan_type(dtype)]);
   DenseInput x;
   DenseOutput y, at;
   RL_TRY(open(in, values, &x, &y, dtype));
   RL_TRY(at.open(indices, RL_INT64));
   const AroundDim around(in, dim);
   if (around.n > 0) {
-    const ScanIndexLoop loop = loops[scan_type(dtype)];
+    const ScanIndexLoop loop = loops[dtype];
     const int64_t size = dtype_size(dtype);
     for_lines(around, [&](int64_t first, int64_t lines, int64_t n_step, int64_t step) {
       loop(x.data<char>() + first * size, y.data<char>() + first * size, at.data<int64_t>() + first, lines, around.n,

@@ -126,29 +126,81 @@ struct Below {
   }
 };
 
+// What elements are compared as.
+template <class T>
+using Compared = std::conditional_t<is_reduced_float_v<T>, float, T>;
+
+// The greatest so far of a line and where it stood.
+template <class T>
+struct Record {
+  T value;
+  Compared<T> key;
+  int64_t at;
+  template <class Order>
+  RL_INLINE void meet(T x, int64_t place) {
+    const Compared<T> k = static_cast<Compared<T>>(x);
+    // A NaN is replaced by a later NaN only.
+    const bool replaces = (k != k) | Order::replaces(k, key);
+    value = replaces ? x : value;
+    key = replaces ? k : key;
+    at = replaces ? place : at;
+  }
+};
+
+// Lines that are each dense, a few side by side, so that one need not wait for another's comparisons.
+template <class T, class Order, int Lines>
+RL_INLINE void scan_extreme_rows(const T* in, T* values, int64_t* indices, int64_t n, int64_t line_step) {
+  Record<T> records[Lines];
+  for (int l = 0; l < Lines; ++l) {
+    const T first = in[l * line_step];
+    records[l] = {first, static_cast<Compared<T>>(first), 0};
+  }
+  for (int64_t r = 0; r < n; ++r) {
+#pragma GCC unroll 8
+    for (int l = 0; l < Lines; ++l) {
+      const int64_t place = l * line_step + r;
+      records[l].template meet<Order>(in[place], r);
+      values[place] = records[l].value;
+      indices[place] = records[l].at;
+    }
+  }
+}
+
 template <class T, class Order>
 void scan_extreme(const void* in_data, void* values_data, int64_t* indices, int64_t lines, int64_t n, int64_t line_step,
                   int64_t step) {
+  const T* in = static_cast<const T*>(in_data);
   T* values = static_cast<T*>(values_data);
+  if (step == 1) {
+    int64_t j = 0;
+    for (; j + 4 <= lines; j += 4) {
+      const int64_t first = j * line_step;
+      scan_extreme_rows<T, Order, 4>(in + first, values + first, indices + first, n, line_step);
+    }
+    for (; j < lines; ++j) {
+      const int64_t first = j * line_step;
+      scan_extreme_rows<T, Order, 1>(in + first, values + first, indices + first, n, line_step);
+    }
+    return;
+  }
   for (int64_t start = 0; start < lines; start += kStrip) {
     const int64_t count = lines - start < kStrip ? lines - start : kStrip;
-    const T* x = static_cast<const T*>(in_data) + start * line_step;
     T best[kStrip];
+    Compared<T> key[kStrip];
     int64_t at[kStrip];
     for (int64_t j = 0; j < count; ++j) {
-      best[j] = x[j * line_step];
+      best[j] = in[(start + j) * line_step];
+      key[j] = static_cast<Compared<T>>(best[j]);
       at[j] = 0;
     }
     for (int64_t r = 0; r < n; ++r) {
       for (int64_t j = 0; j < count; ++j) {
         const int64_t place = (start + j) * line_step + r * step;
-        const T value = static_cast<const T*>(in_data)[place];
-        // A NaN is replaced by a later NaN only.
-        const bool replaces = (value != value) | Order::replaces(value, best[j]);
-        best[j] = replaces ? value : best[j];
-        at[j] = replaces ? r : at[j];
-        values[place] = best[j];
-        indices[place] = at[j];
+        Record<T> record = {best[j], key[j], at[j]};
+        record.template meet<Order>(in[place], r);
+        best[j] = values[place] = record.value;
+        key[j] = record.key;
+        at[j] = indices[place] = record.at;
       }
     }
   }
@@ -157,8 +209,12 @@ void scan_extreme(const void* in_data, void* values_data, int64_t* indices, int6
 constexpr ScanTable table = {
     {scan<int64_t, Plus>, scan<float, Plus>, scan<double, Plus>, scan<complex64, Plus>, scan<complex128, Plus>},
     {scan<int64_t, Times>, scan<float, Times>, scan<double, Times>, scan<complex64, Times>, scan<complex128, Times>},
-    {scan_extreme<int64_t, Above>, scan_extreme<float, Above>, scan_extreme<double, Above>},
-    {scan_extreme<int64_t, Below>, scan_extreme<float, Below>, scan_extreme<double, Below>},
+    {scan_extreme<uint8_t, Above>, scan_extreme<uint8_t, Above>, scan_extreme<int8_t, Above>,
+     scan_extreme<int16_t, Above>, scan_extreme<int32_t, Above>, scan_extreme<int64_t, Above>,
+     scan_extreme<half, Above>, scan_extreme<bfloat16, Above>, scan_extreme<float, Above>, scan_extreme<double, Above>},
+    {scan_extreme<uint8_t, Below>, scan_extreme<uint8_t, Below>, scan_extreme<int8_t, Below>,
+     scan_extreme<int16_t, Below>, scan_extreme<int32_t, Below>, scan_extreme<int64_t, Below>,
+     scan_extreme<half, Below>, scan_extreme<bfloat16, Below>, scan_extreme<float, Below>, scan_extreme<double, Below>},
 };
 
 }  // namespace

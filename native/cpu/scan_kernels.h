@@ -15,7 +15,7 @@ enum ScanType : int { kScanInt64, kScanFloat, kScanDouble, kScanComplex64, kScan
 
 struct ScanTable {
   ScanLoop sum[kScanTypes], product[kScanTypes];
-  ScanIndexLoop max[kScanComplex64], min[kScanComplex64];
+  ScanIndexLoop max[RL_DTYPE_COUNT], min[RL_DTYPE_COUNT];  // null for complex numbers
 };
 
 RL_ISA_DECLARE(ScanTable, scan_table)

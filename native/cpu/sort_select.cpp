@@ -21,7 +21,7 @@ struct Candidate {
 constexpr int64_t kTile = 512;
 
 // Whether the first k of n elements are found among candidates, and how many words these take.
-bool takes_candidates(int64_t n, int64_t k) { return n > 1024 && k * 8 < n; }
+bool takes_candidates(int64_t n, int64_t k) { return n >= 256 && k * 8 < n; }
 int64_t candidate_words(int64_t k) { return 2 * std::max(2 * k, k + kTile); }
 
 // The first k of n elements that are dense, for k far below n: candidates are those below the k-th least so far.
@@ -204,10 +204,13 @@ rl_status rl_topk(const rl_tensor* src, int32_t dim, int64_t k, int largest, con
   RL_TRY(rl::plan_slices("topk", *src, dim, src->ndim == 0 ? -1 : k, values, indices, &plan));
   const rl::TopContext context{k, largest != 0};
   rl::SliceBody body = nullptr;
-  const bool candidates = rl::takes_candidates(n, k) && plan.steps[0] == plan.item;
+  const bool candidates = rl::takes_candidates(n, k), dense = plan.steps[0] == plan.item;
   RL_DISPATCH_REAL(src->dtype, T, {
     body = rl::top_body<T>;
-    if (candidates || rl::sorts_by_counting<T>(n)) plan.words = rl::takes_candidates(n, k) ? rl::candidate_words(k) : 0;
+    if (candidates)
+      plan.words = dense ? rl::candidate_words(k) : std::max(n, rl::candidate_words(k));
+    else if (rl::sorts_by_counting<T>(n))
+      plan.words = 0;
   });
   return rl::for_each_slice(plan, body, &context);
 }

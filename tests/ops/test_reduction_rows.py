@@ -120,3 +120,35 @@ def test_norms_and_products_of_rows(dtype):
             for order in (1, 2, 3, np.inf, -np.inf):
                 got = rl.linalg.vector_norm(x, order, axis).double().numpy()
                 np.testing.assert_allclose(got, np.linalg.norm(wide, order, axis), rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, rl.float16, rl.bfloat16, rl.float32, rl.float64])
+def test_running_extremes_take_the_last_of_equals(dtype):
+    random = np.random.default_rng(6)
+    for n in (1, 2, 7, 33, 300):
+        array = random.integers(0, 9, (7, n))
+        x = rl.from_numpy(array).to(dtype)
+        for view, wide in ((x, array), (x[::2], array[::2])):
+            for axis in (0, 1):
+                values, places = view.cummax(axis)
+                most = np.maximum.accumulate(wide, axis)
+                np.testing.assert_array_equal(values.double().numpy(), most)
+                steps = np.indices(wide.shape)[axis]
+                last = np.maximum.accumulate(np.where(wide == most, steps, 0), axis)
+                np.testing.assert_array_equal(places.numpy(), last)
+                assert values.dtype == dtype and places.dtype == rl.int64
+
+
+@pytest.mark.parametrize("dtype", [rl.uint8, rl.int32, rl.int64, rl.bfloat16, rl.float32, rl.float64])
+@pytest.mark.parametrize("n", [255, 256, 300, 1000, 1025])
+def test_the_first_few_of_rows_and_columns(dtype, n):
+    array = np.random.default_rng(7).integers(0, 200, (9, n))
+    for k in (1, 4, 31):
+        for view, wide, axis in ((array, array, 1), (array.T.copy(), array.T, 0)):
+            x = rl.from_numpy(view).to(dtype)
+            for largest in (False, True):
+                values, places = x.topk(k, axis, largest)
+                order = np.sort(wide, axis)
+                expected = np.flip(order, axis) if largest else order
+                np.testing.assert_array_equal(values.double().numpy(), np.take(expected, range(k), axis))
+                np.testing.assert_array_equal(np.take_along_axis(wide, places.numpy(), axis), values.double().numpy())
