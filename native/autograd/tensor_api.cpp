@@ -443,6 +443,9 @@ PyObject* gradient_edge_function(PyObject*, PyObject* o) {
              "It is not possible to get the gradient edge of a Tensor that does not require gradients");
     EdgeList owner;
     owner.edges.push_back(gradient_edge(t));
+    RL_CHECK(owner.edges[0].node, Runtime,
+             "get_gradient_edge: a view made without recording has no place in the graph (shape %s); ask its base",
+             shape_text(t).c_str());
     return Py_BuildValue("(OI)", owner.edges[0].node->object(), owner.edges[0].index);
   });
 }
