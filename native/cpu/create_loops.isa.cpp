@@ -50,8 +50,6 @@ void linspace(const Number& start_number, const Number& end_number, int64_t n, i
   T* const out = static_cast<T*>(to);
   const int64_t half_way = n / 2, end_index = begin + count;
   const int64_t middle = half_way < begin ? begin : (half_way > end_index ? end_index : half_way);
-  // The middle of an odd count is the mean of the ends, so that the line read backwards is the line from end to start.
-  const bool has_middle = n > 1 && n % 2 == 1 && half_way >= begin && half_way < end_index;
   if constexpr (is_complex_v<T>) {
     using R = real_type<T>;
     const T start{number_as<R>(start_number), static_cast<R>(start_number.imag)};
@@ -66,7 +64,6 @@ void linspace(const Number& start_number, const Number& end_number, int64_t n, i
       const R k = static_cast<R>(n - 1 - i);
       out[i - begin] = {end.re - step.re * k, end.im - step.im * k};
     }
-    if (has_middle) out[half_way - begin] = {start.re / R(2) + end.re / R(2), start.im / R(2) + end.im / R(2)};
     if (n == 1 && count == 1) out[0] = start;
   } else if constexpr (is_reduced_float_v<T>) {
     // Every step is rounded to T.
@@ -84,7 +81,6 @@ void linspace(const Number& start_number, const Number& end_number, int64_t n, i
       const T product{step * static_cast<float>(T(static_cast<float>(n - 1 - i)))};
       out[i - begin] = T(last - static_cast<float>(product));
     }
-    if (has_middle) out[half_way - begin] = T(first / 2 + last / 2);
     if (n == 1 && count == 1) out[0] = start;
   } else {
     using A = std::conditional_t<std::is_integral_v<T>, double, T>;
@@ -94,9 +90,6 @@ void linspace(const Number& start_number, const Number& end_number, int64_t n, i
     for (int64_t i = begin; i < middle; ++i) out[i - begin] = convert<T>(fused(step, static_cast<A>(i), start));
     for (int64_t i = middle; i < end_index; ++i)
       out[i - begin] = convert<T>(fused(-step, static_cast<A>(n - 1 - i), end));
-    if constexpr (!std::is_integral_v<T>) {
-      if (has_middle) out[half_way - begin] = start / 2 + end / 2;
-    }
     if (n == 1 && count == 1) out[0] = number_as<T>(start_number);
   }
 }

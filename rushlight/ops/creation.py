@@ -209,8 +209,7 @@ native(
     formula="out_i = start + i (end - start) / (steps - 1)",
     doc="""Evenly spaced numbers from start to end, both included.
 
-    One step gives start. From end to start come the same numbers backwards, and from -x to x the same with either sign.
-    RuntimeError for negative steps.
+    One step gives start. RuntimeError for negative steps.
 
     Shapes: the result has steps elements, of the default float dtype unless dtype is given.
 
