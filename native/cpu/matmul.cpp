@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "cpu/matmul_bf16.h"
 #include "cpu/matmul_blas.h"
+#include "cpu/matmul_dense.h"
 #include "cpu/matmul_integer.h"
 #include "cpu/matmul_small.h"
 #include "cpu/matmul_strided.h"
@@ -391,6 +392,31 @@ rl_status bf16_batch(const Product& p) {
   return parallel_for(p.count(), std::max<int64_t>(1, static_cast<int64_t>(1e6 / work)), run);
 }
 
+template <class T>
+rl_status dense_batch(Product& p) {
+  Owned a_copy, b_copy, add_copy;
+  if (p.copy_a && !pack<T, T>(p, kA, p.m, p.k, a_copy.block)) return RL_MEMORY_ERROR;
+  if (p.copy_b && !pack<T, T>(p, kB, p.k, p.n, b_copy.block)) return RL_MEMORY_ERROR;
+  if (p.copy_add && !pack<T, T>(p, kAdd, p.m, p.n, add_copy.block)) return RL_MEMORY_ERROR;
+  const Matrix &a = p.of[kA], &b = p.of[kB], &add = p.of[kAdd], &out = p.of[kOut];
+  const auto run = [&](int64_t begin, int64_t end) -> rl_status {
+    BatchWalk walk(p.batch, begin);
+    for (int64_t i = begin; i < end; ++i, walk.next()) {
+      RL_TRY(dense_product(DenseProduct<T>{p.m, p.n, p.k, static_cast<const T*>(a.data) + walk.offset(kA),
+                                           static_cast<const T*>(b.data) + walk.offset(kB),
+                                           add.data ? static_cast<const T*>(add.data) + walk.offset(kAdd) : nullptr,
+                                           static_cast<T*>(out.data) + walk.offset(kOut), a.row, a.column, b.row,
+                                           b.column, add.row, add.column, out.row, out.column, factor<T>(p.alpha),
+                                           factor<T>(p.beta)}));
+    }
+    return RL_OK;
+  };
+  // Small products share the threads among them, large ones use all threads one after the other.
+  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (p.count() == 1 || work > 64e6) return run(0, p.count());
+  return parallel_for(p.count(), std::max<int64_t>(1, static_cast<int64_t>(1e6 / work)), run);
+}
+
 template <class C, class S>
 rl_status blas_product(Product& p) {
   if constexpr (std::is_same_v<S, bfloat16>) {
@@ -398,6 +424,9 @@ rl_status blas_product(Product& p) {
   }
   if constexpr (std::is_same_v<C, S>) {
     if (is_small(p)) return small_product<C>(p);
+  }
+  if constexpr (std::is_same_v<C, S> && std::is_floating_point_v<S>) {
+    if (p.m > 1 && p.n > 1 && dense_products()) return dense_batch<S>(p);
   }
   BlasProduct<C, S> run;
   run.blas = blas();
