@@ -79,9 +79,11 @@ const int elementwise_pow = RL_EW_pow;
 
 int elementwise_power(double exponent) {
   if (exponent == 2.0) return RL_EW_square;
+  if (exponent == 3.0) return RL_EW__cube;
   if (exponent == 0.5) return RL_EW_sqrt;
   if (exponent == -0.5) return RL_EW_rsqrt;
   if (exponent == -1.0) return RL_EW_reciprocal;
+  if (exponent == -2.0) return RL_EW__reciprocal_square;
   return -1;
 }
 

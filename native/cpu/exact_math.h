@@ -4,17 +4,27 @@
 
 #include <cmath>
 
-#include "cpu/vec_math_double.h"
+#include "cpu/vec_special.h"
 
 namespace rl {
 namespace {
 namespace m {
 
-// ---- remainders of doubles have no vector code
-RL_INLINE bool fmod_in_range(double, double) { return false; }
-RL_INLINE bool remainder_in_range(double, double) { return false; }
-RL_INLINE bool floor_divide_in_range(double, double) { return false; }
-RL_INLINE double fmod(double a, double b) { return __builtin_fmod(a, b); }
+// ---- remainders of doubles. A fused product leaves an exact remainder while the quotient is a whole number below
+// 2^53, one too large at most. Without fused products there is no vector code.
+RL_INLINE bool fmod_in_range(double a, double b) { return kFuses & (fabs(a) < 0x1p52 * fabs(b)) & (fabs(b) < kInf); }
+RL_INLINE bool remainder_in_range(double a, double b) { return fmod_in_range(a, b); }
+RL_INLINE bool floor_divide_in_range(double a, double b) { return fmod_in_range(a, b); }
+struct Division {
+  double quotient, rest;
+};
+// a = quotient b + rest, rounded towards zero
+RL_INLINE Division divide(double a, double b) {
+  const double near = trunc(a / b), left = fma(-near, b, a);
+  const bool over = ((left < 0.0) != (a < 0.0)) & (left != 0.0);
+  return {over ? near - copysign(1.0, near) : near, over ? left + copysign(b, a) : left};
+}
+RL_INLINE double fmod(double a, double b) { return copysign(divide(a, b).rest, a); }
 template <class T>
 RL_INLINE T exact_remainder(T a, T b) {
   const T rest = static_cast<T>(__builtin_fmod(static_cast<double>(a), static_cast<double>(b)));
@@ -31,10 +41,15 @@ RL_INLINE T exact_floor_divide(T a, T b) {
   const T whole = floor(quotient);
   return quotient - whole > T(0.5) ? whole + T(1) : whole;
 }
-RL_INLINE double remainder(double a, double b) { return exact_remainder(a, b); }
-RL_INLINE double floor_divide(double a, double b) { return exact_floor_divide(a, b); }
-
-RL_INLINE double pow(double base, double exponent) { return __builtin_pow(base, exponent); }
+RL_INLINE double remainder(double a, double b) {
+  const double rest = divide(a, b).rest, moved = (rest < 0.0) != (b < 0.0) ? rest + b : rest;
+  return rest == 0.0 ? copysign(0.0, a) : moved;
+}
+RL_INLINE double floor_divide(double a, double b) {
+  const auto [quotient, rest] = divide(a, b);
+  const double result = (rest != 0.0) & ((rest < 0.0) != (b < 0.0)) ? quotient - 1.0 : quotient;
+  return result == 0.0 ? copysign(0.0, a / b) : result;
+}
 
 // ---- gamma functions
 
@@ -47,7 +62,6 @@ inline __attribute__((noinline)) double log_gamma(double x) {
 #endif
 }
 RL_INLINE double lgamma(double x) { return log_gamma(x); }
-RL_INLINE float lgamma(float x) { return static_cast<float>(log_gamma(x)); }
 
 // The derivative of lgamma: by recurrence up to 10, then Stirling's series.
 inline __attribute__((noinline)) double digamma_of(double x) {
@@ -133,8 +147,17 @@ RL_INLINE float polygamma(float order, float x) { return static_cast<float>(poly
 
 // ---- neighbours
 
-RL_INLINE float nextafter(float a, float b) { return __builtin_nextafterf(a, b); }
-RL_INLINE double nextafter(double a, double b) { return __builtin_nextafter(a, b); }
+// The bits of floats of one sign count upwards with their magnitude.
+template <class T>
+  requires std::is_floating_point_v<T>
+RL_INLINE T nextafter(T a, T b) {
+  const auto bits = bits_of(a);
+  using U = std::remove_const_t<decltype(bits)>;
+  const T step = from_bits(static_cast<U>((a < b) == (a > T(0)) ? bits + 1 : bits - 1));
+  const T moved = a == T(0) ? copysign(from_bits(U(1)), b) : step;
+  const T result = a == b ? b : moved;
+  return (a != a) | (b != b) ? a + b : result;
+}
 
 }  // namespace m
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/vec_special.h"
+
 namespace rl::special {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPi = 3.14159265358979323846;
 
 // clang-format off
-constexpr double kI0Small[] = {0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764, 0.04930528423967071, -0.02373741480589947, 0.010546460394594998, -0.004324309995050576, 0.0016394756169413357, -0.0005763755745385824, 0.00018850288509584165, -5.754195010082104e-05, 1.6448448070728896e-05, -4.4167383584587505e-06, 1.1173875391201037e-06, -2.670793853940612e-07, 6.046995022541919e-08, -1.300025009986248e-08, 2.6598237246823866e-09, -5.189795601635263e-10, 9.675809035373237e-11, -1.726826291441556e-11, 2.95505266312964e-12, -4.856446783111929e-13, 7.676185498604936e-14, -1.1685332877993451e-14, 1.715391285555133e-15, -2.431279846547955e-16, 3.3307945188222384e-17, -4.4153416464793395e-18};
-constexpr double kI0Large[] = {0.4022452055070544, 0.0033691164782556943, 6.889758346916825e-05, 2.8913705208347567e-06, 2.0489185894690638e-07, 2.266668990498178e-08, 3.3962320257083865e-09, 4.94060238822497e-10, 1.1889147107846439e-11, -3.1499165279632416e-11, -1.3215811840447713e-11, -1.7941785315068062e-12, 7.180124451383666e-13, 3.8527783827421426e-13, 1.54008621752141e-14, -4.150569347287222e-14, -9.554846698828307e-15, 3.8116806693526224e-15, 1.7725601330565263e-15, -3.425485619677219e-16, -2.8276239805165836e-16, 3.461222867697461e-17, 4.46562142029676e-17, -4.830504485944182e-18, -7.233180487874754e-18};
-constexpr double kI1Small[] = {0.12629359322181682, -0.17641651835783406, 0.1026436586898471, -0.05294598120809499, 0.024726449030626516, -0.010564084894626197, 0.004156422944312888, -0.0015135724506312532, 0.0005122859561685758, -0.00016176081582589674, 4.781565107550054e-05, -1.3273163656039436e-05, 3.4702513081376785e-06, -8.568720264695455e-07, 2.0032947535521353e-07, -4.445059128796328e-08, 9.381537386495773e-09, -1.8872497517228294e-09, 3.625590281552117e-10, -6.663489723502027e-11, 1.1736186298890901e-11, -1.9839743977649436e-12, 3.223793365945575e-13, -5.042185504727912e-14, 7.600684294735408e-15, -1.1055969477353862e-15, 1.5536319577362005e-16, -2.111421214358166e-17, 2.7779141127610464e-18};
-constexpr double kI1Large[] = {0.38928811750914005, -0.009761097491361469, -0.00011058893876262371, -3.882564808877691e-06, -2.512236237870209e-07, -2.6314688468895196e-08, -3.835380385964237e-09, -5.589743462196584e-10, -1.8974958123505413e-11, 3.2526035830154884e-11, 1.4125807436613782e-11, 2.0356285441470896e-12, -7.198551776245908e-13, -4.0835511110921974e-13, -2.1015418427726643e-14, 4.272440016711951e-14, 1.0420276984128802e-14, -3.8144030724370075e-15, -1.8803547755107825e-15, 3.3082023109209285e-16, 2.96262899764595e-16, -3.209525921993424e-17, -4.6503053684893586e-17, 4.414348323071708e-18, 7.517296310842105e-18};
 constexpr double kK0Small[] = {-0.2676636966169514, 0.3442898999246285, 0.0359799365153615, 0.001264615411446926, 2.286212103119452e-05, 2.5347910790261494e-07, 1.904516377220209e-09, 1.0349695257633625e-11, 4.2598161427910826e-14, 1.3744654358807508e-16};
 constexpr double kK0Large[] = {1.2201515410329777, -0.0314481013119645, 0.0015698838857300533, -0.00012849549581627802, 1.39498137188765e-05, -1.8317555227191195e-06, 2.766813639445015e-07, -4.660489897687948e-08, 8.574034017414225e-09, -1.6975345093890614e-09, 3.5773972814003283e-10, -7.957489244477396e-11, 1.8559491149549264e-11, -4.514597883374519e-12, 1.1403405882073441e-12, -2.9800969231481784e-13, 8.032890775068375e-14, -2.2275133267462965e-14, 6.340076476276646e-15, -1.848593377920907e-15, 5.5120559994043335e-16, -1.6782311257549006e-16, 5.2103917776435543e-17};
 constexpr double kK1Small[] = {0.7626501136694739, -0.3531559607765449, -0.12261118082265715, -0.006975723859639864, -0.0001730288957513052, -2.4334061415659684e-06, -2.213387630734726e-08, -1.4114883926335278e-10, -6.666901694199329e-13, -2.427449850519366e-15, -7.023863479386288e-18};
@@ -41,13 +39,6 @@ double chebyshev(const double (&c)[kTerms], double x, double low, double high) {
   return t * b1 - b2 + c[0];
 }
 
-// exp(x) * factor without overflow where the product has none
-double times_exp(double factor, double x) {
-  if (x < 700) return factor * std::exp(x);
-  const double half = std::exp(0.5 * x);
-  return factor * half * half;
-}
-
 double log_gamma(double x) {
 #if defined(__GLIBC__)
   int sign;
@@ -61,27 +52,10 @@ double log_gamma(double x) {
 
 // ---- Bessel functions (DLMF 10)
 
-double i0e(double x) {
-  x = std::fabs(x);
-  if (x <= 8) return chebyshev(kI0Small, x, 0, 8);
-  if (x == kInf) return 0;
-  return chebyshev(kI0Large, 8 / x, 0, 1) / std::sqrt(x);
-}
-double i0(double x) { return std::isinf(x) ? kInf : times_exp(i0e(x), std::fabs(x)); }
-double i1e(double x) {
-  const double a = std::fabs(x);
-  if (a == kInf) return 0 * x == 0 ? 0 : std::copysign(0.0, x);
-  const double y = a <= 8 ? chebyshev(kI1Small, a, 0, 8) * a : chebyshev(kI1Large, 8 / a, 0, 1) / std::sqrt(a);
-  return std::copysign(y, x);
-}
-double i1(double x) {
-  if (std::isinf(x)) return x;
-  return std::copysign(times_exp(std::fabs(i1e(x)), std::fabs(x)), x);
-}
 // With the logarithm taken off, K is analytic at 0.
 double k0(double x) {
   if (x <= 0) return x == 0 ? kInf : kNan;
-  if (x <= 2) return chebyshev(kK0Small, x * x, 0, 4) - std::log(0.5 * x) * i0(x);
+  if (x <= 2) return chebyshev(kK0Small, x * x, 0, 4) - std::log(0.5 * x) * m::i0(x);
   return x == kInf ? 0 : chebyshev(kK0Large, 2 / x, 0, 1) * std::exp(-x) / std::sqrt(x);
 }
 double k0e(double x) {
@@ -90,7 +64,7 @@ double k0e(double x) {
 }
 double k1(double x) {
   if (x <= 0) return x == 0 ? kInf : kNan;
-  if (x <= 2) return chebyshev(kK1Small, x * x, 0, 4) / x + std::log(0.5 * x) * i1(x);
+  if (x <= 2) return chebyshev(kK1Small, x * x, 0, 4) / x + std::log(0.5 * x) * m::i1(x);
   return x == kInf ? 0 : chebyshev(kK1Large, 2 / x, 0, 1) * std::exp(-x) / std::sqrt(x);
 }
 double k1e(double x) {
@@ -125,48 +99,6 @@ double airy_ai(double x) {
   // cos and sin of zeta - pi / 4
   const double s = std::sin(zeta), c = std::cos(zeta);
   return (p * (c + s) + q * (s - c)) * std::sqrt(0.5) / (std::sqrt(kPi) * quarter);
-}
-
-// ---- the normal distribution's inverse, by E. Halley's iteration on its tail
-
-double ndtri(double p) {
-  if (!(p >= 0 && p <= 1)) return kNan;
-  if (p == 0) return -kInf;
-  if (p == 1) return kInf;
-  if (p > 0.5) {
-    const double rest = 1 - p;  // exact
-    return -ndtri(rest);
-  }
-  if (p == 0.5) return 0;
-  // x > 0 with erfc(x / sqrt(2)) / 2 = p
-  double x;
-  const double middle = 0.5 - p;
-  if (middle < 0.3) {
-    // erf^-1's series (DLMF 7.17)
-    const double v = 2 * middle * std::sqrt(kPi) / 2, z = v * v;
-    x = std::sqrt(2.0) * v * (1 + z / 3 * (1 + z * 0.7 + z * z * 127.0 / 210));
-    // the density times the distance of the distributions, from erf, which keeps digits near 0
-    for (int i = 0; i < 4; ++i) {
-      const double f = 0.5 * std::erf(x * std::sqrt(0.5)) - middle;
-      const double step = f / (std::exp(-0.5 * x * x) / std::sqrt(2 * kPi));
-      const double change = step / (1 + 0.5 * x * step);
-      x -= change;
-      if (std::fabs(change) < 1e-9 * std::fabs(x)) break;
-    }
-    return -x;
-  }
-  const double w = std::sqrt(-2 * std::log(p));
-  x = w - (std::log(w) + 0.5 * std::log(2 * kPi)) / w;
-  if (!(x > 0.1)) x = 0.1;
-  for (int i = 0; i < 8; ++i) {
-    const double tail = 0.5 * std::erfc(x * std::sqrt(0.5));
-    const double step = (tail - p) / (std::exp(-0.5 * x * x) / std::sqrt(2 * kPi));
-    const double change = step / (1 - 0.5 * x * step);
-    if (!std::isfinite(change)) break;
-    x += change;
-    if (std::fabs(change) < 1e-9 * x) break;
-  }
-  return -x;
 }
 
 // ---- incomplete gamma functions (DLMF 8)

@@ -5,10 +5,6 @@
 
 namespace rl::special {
 
-double i0(double x);
-double i0e(double x);
-double i1(double x);
-double i1e(double x);
 double k0(double x);
 double k0e(double x);
 double k1(double x);
@@ -19,7 +15,6 @@ double y0(double x);
 double y1(double x);
 double spherical_j0(double x);
 double airy_ai(double x);
-double ndtri(double p);
 double igamma(double a, double x);
 double igammac(double a, double x);
 
@@ -51,10 +46,6 @@ namespace m {
   RL_INLINE float name(float x, float y) {                                                    \
     return static_cast<float>(special::name(static_cast<double>(x), static_cast<double>(y))); \
   }
-RL_SPECIAL_1(i0)
-RL_SPECIAL_1(i0e)
-RL_SPECIAL_1(i1)
-RL_SPECIAL_1(i1e)
 RL_SPECIAL_1(k0)
 RL_SPECIAL_1(k0e)
 RL_SPECIAL_1(k1)
@@ -65,7 +56,6 @@ RL_SPECIAL_1(y0)
 RL_SPECIAL_1(y1)
 RL_SPECIAL_1(spherical_j0)
 RL_SPECIAL_1(airy_ai)
-RL_SPECIAL_1(ndtri)
 RL_SPECIAL_2(igamma)
 RL_SPECIAL_2(igammac)
 RL_SPECIAL_2(chebyshev_t)

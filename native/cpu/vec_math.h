@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "cpu/reduce_simd.h"
+#include "cpu/vec_tables.h"
 
 namespace rl {
 namespace {
@@ -197,6 +198,66 @@ RL_INLINE V polynomial(V x, Coefficients... coefficients) {
   }
 }
 
+// ---- polynomials on sixteen intervals (tools/fit_pieces.py)
+
+// row[index] for the low four bits of the index.
+template <Lanes V>
+RL_INLINE V lookup(const Lane<V>* row, Bits<V> index) {
+  if constexpr (!is_vector_v<V>) {
+    return row[index & 15];
+  } else {
+#if defined(__AVX512F__)
+    if constexpr (FloatLanes<V>)
+      return (V)_mm512_permutexvar_ps((__m512i)index, _mm512_load_ps(row));
+    else
+      return (V)_mm512_permutex2var_pd(_mm512_load_pd(row), (__m512i)index, _mm512_load_pd(row + 8));
+#elif defined(__AVX2__)
+    if constexpr (FloatLanes<V>) {
+      const __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(row), (__m256i)index);
+      const __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(row + 8), (__m256i)index);
+      return (V)_mm256_blendv_ps(low, high, (__m256)(index << 28));
+    } else {
+      return (V)_mm256_i64gather_pd(row, (__m256i)(index & 15), 8);
+    }
+#else
+    V result;
+    for (int i = 0; i < kWidth<Lane<V>>; ++i) result[i] = row[index[i] & 15];
+    return result;
+#endif
+  }
+}
+template <Lanes V>
+struct Piece {
+  V t;  // from the interval's lower end
+  Bits<V> index;
+};
+// (p(t) - p(0)) / t, and p(t)
+template <Lanes V, int kTerms>
+RL_INLINE V piecewise_rest(Piece<V> p, const Lane<V> (&c)[kTerms][16]) {
+  V result = lookup<V>(c[0], p.index);
+#pragma GCC unroll 16
+  for (int k = 1; k < kTerms - 1; ++k) result = fma(result, p.t, lookup<V>(c[k], p.index));
+  return result;
+}
+template <Lanes V, int kTerms>
+RL_INLINE V piecewise(Piece<V> p, const Lane<V> (&c)[kTerms][16]) {
+  return fma(piecewise_rest(p, c), p.t, lookup<V>(c[kTerms - 1], p.index));
+}
+// Intervals of one width, a power of two times 1 or 3, for 0 <= x < 16 widths.
+template <Lanes V>
+RL_INLINE Piece<V> piece_of_width(V x, Lane<V> width) {
+  constexpr Lane<V> kRound = FloatLanes<V> ? static_cast<Lane<V>>(0x1.8p23) : static_cast<Lane<V>>(0x1.8p52);
+  const V whole = fma(x, Lane<V>(1) / width, Lane<V>(-0.5)) + kRound;
+  return {fma(whole - kRound, -width, x), bits_of(whole)};
+}
+// Four intervals for each doubling of x + start, for 0 <= x < 15 start.
+template <Lanes V>
+RL_INLINE Piece<V> piece_of_octave(V x, Lane<V> start) {
+  constexpr int kShift = FloatLanes<V> ? 21 : 50;
+  const Bits<V> bits = bits_of(x + start) >> kShift;
+  return {x - (from_bits(bits << kShift) - start), bits - (bits_of(start) >> kShift)};
+}
+
 // 2^n for a whole n (given as n + kRounder), -1022 <= n <= 1023.
 template <DoubleLanes V>
 RL_INLINE V power_of_two(V n_plus_rounder) {
@@ -249,6 +310,12 @@ RL_INLINE ExpParts<V> exp_reduce(V x) {
   const V whole = fma(x, 0x1.715476p+0f, kPowerRounder), n = whole - kPowerRounder;
   // ln 2 in two parts, the first for exact products
   return {whole, fma(n, -0x1.7f7d1cp-20f, fma(n, -0x1.62e4p-1f, x))};
+}
+// x + rest = n ln 2 + r
+template <FloatLanes V>
+RL_INLINE ExpParts<V> exp_reduce(V x, V rest) {
+  const V whole = fma(x + rest, 0x1.715476p+0f, kPowerRounder), n = whole - kPowerRounder;
+  return {whole, fma(n, -0x1.7f7d1cp-20f, fma(n, -0x1.62e4p-1f, x) + rest)};
 }
 // e^r
 template <FloatLanes V>
@@ -598,18 +665,12 @@ RL_INLINE float atanh(float x) {
 
 // ---- error functions
 
-RL_INLINE float erf(float x) {
-  const float a = fabs(x), z = a * a;
-  const float near = fma(polynomial(z, 0x1.4fa938p-14f, -0x1.a61812p-11f, 0x1.544b08p-8f, -0x1.b80124p-6f,
-                                    0x1.ce2d64p-4f, -0x1.812740p-2f, 0x1.06eba8p-3f),
-                         a, a);
-  // 1 - erf(a) = exp(-a q(a)); at 4 erf is 1 in float.
-  const float b = at_most(a, 4.0f);
-  const float q = polynomial(b, 0x1.78e02cp-17f, -0x1.527e46p-12f, 0x1.dd6e36p-9f, -0x1.8551d2p-6f, 0x1.b3259cp-4f,
-                             0x1.45328ap-1f, 0x1.20ef1cp+0f);
-  const auto [n, r] = exp_reduce(-b * q);
-  const float far = fma(power_of_two(n), -exp_kernel(r), 1.0f);
-  return copysign(a < 0.92f ? near : far, x);
+template <FloatLanes V>
+RL_INLINE V erf(V x) {
+  const Piece<V> p = piece_of_width(at_most(fabs(x), 3.99f), 0.25f);
+  // The table has the slope less 1: the product's rounding counts for less.
+  const V above = fma(piecewise_rest(p, kFloatErfPieces), p.t, p.t);
+  return copysign(above + lookup<V>(kFloatErfPieces[6], p.index), x);
 }
 // The normal distribution function, exact to 2^-23 absolutely. erf(a) / a is a quotient of polynomials of a^2; at 3.92
 // erf is 1 in float.
@@ -622,31 +683,30 @@ RL_INLINE float ndtr(float x) {
   const float result = limit(0.5f + 0.5f * (a * top / bottom), 0.0f, 1.0f);
   return x < -5.54f ? 0.0f : result;
 }
-RL_INLINE float erfc(float x) {
-  // (1 + 2a) exp(a^2) erfc(a) is smooth in (a - 4) / (a + 4).
-  const double magnitude = fabs(static_cast<double>(x));
-  const double a = magnitude > 11.0 ? 11.0 : magnitude;
-  const double b = 1.0 + 2.0 * a, inverse = 1.0 / ((a + 4.0) * b), u = (a - 4.0) * (b * inverse);
-  const double p = polynomial(u, 4.7034321303271164e-05, 0.00025267875875701284, -0.00016046639566089666,
-                              -0.0007910891543092096, 0.005001112811121542, -0.01619811648692306, 0.03717385535509108,
-                              -0.0663292826763076, 0.09373228842962668, -0.10103918304561683, 0.06809707425869506,
-                              0.015379655719079567, -0.13962111707173736, 1.23299511860917);
-  const double c = wide_exp(-a * a) * (p * ((a + 4.0) * inverse));
-  return static_cast<float>(x < 0.0f ? 2.0 - c : c);
+template <FloatLanes V>
+RL_INLINE V erfc(V x) {
+  const V a = at_most(fabs(x), 10.1f), high = from_bits(bits_of(a) & 0xfffff000u);
+  const auto [n, r] = exp_reduce(-high * high, (high - a) * (a + high));
+  // exp(-a^2) times exp(a^2) erfc(a), rounded once when it is subnormal
+  const Piece<V> p = piece_of_octave(a, 2.0f);
+  const V start = lookup<V>(kFloatErfcxPieces[7], p.index), rest = piecewise_rest(p, kFloatErfcxPieces);
+  const V scaled = fma(rest, p.t, start), lost = fma(rest, p.t, start - scaled);
+  const V c = scale(fma(scaled, expm1_kernel(r), lost) + scaled, n);
+  return x < 0.0f ? 2.0f - c : c;
 }
-RL_INLINE float erfinv(float x) {
-  const double y = x;
-  const double w = -kLn2 * wide_log2((1.0 - y) * (1.0 + y));
-  const double s = sqrt(w);
-  const double near = polynomial(w, -1.4854908961637763e-11, 5.573429080392599e-10, -8.492242901606758e-09,
-                                 6.113155542491016e-08, -1.2203597397129162e-07, -9.491590892039423e-07,
-                                 2.1790884142241462e-06, 4.6103491260809155e-05, -0.00012741227568066718,
-                                 -0.0023354996777537208, 0.011549462396345868, 0.23201365296109508, 0.8862269256960965);
-  const double far = polynomial(s, -3.351652924003114e-05, 0.0011723816732949273, -0.018352840416523176,
-                                0.16907929716309858, -1.013119647488858, 4.113189677264795, -11.405272993121454,
-                                21.162929833299508, -24.794863706861292, 17.0865975406998, -4.246211935752201);
-  const float result = static_cast<float>(y * (w > 6.0 ? far : near));
-  return fabs(x) == 1.0f ? copysign(static_cast<float>(kInf), x) : result;
+// erfinv(y) / y is a function of log(1 - y^2).
+template <Lanes V>
+RL_INLINE V one_minus_square(V a) {
+  if constexpr (kFuses)
+    return fma(-a, a, Lane<V>(1));
+  else
+    return (Lane<V>(1) - a) * (Lane<V>(1) + a);
+}
+template <FloatLanes V>
+RL_INLINE V erfinv(V y) {
+  const V a = fabs(y), w = -log(one_minus_square(a));
+  const V x = y * piecewise(piece_of_octave(w, 4.0f), kFloatErfinvPieces);
+  return a == 1.0f ? copysign(lanes_of<V>(static_cast<float>(kInf)), y) : x;
 }
 
 // ---- remainders. Exact in double while the quotient has fewer than 28 bits; see exact_math.h for the others.

@@ -173,6 +173,54 @@ RL_INLINE V log10(V x) {
   return fma(high, kHigh, n * kTwoHigh) + fma(n, kTwoLow, fma(low, kHigh, high * kLow));
 }
 
+// ---- powers
+
+// log of a positive number as high + low, to about 2^-66 of it: 2 atanh(s) with s = f / (2 + f), its first two terms in
+// two parts each (the sums and products of T. J. Dekker, 1971).
+template <DoubleLanes V>
+RL_INLINE HighLow<V> long_log(V x) {
+  const auto [n, f] = log_reduce(x);
+  const V d = 2.0 + f, d_low = f - (d - 2.0), inverse = 1.0 / d;
+  const V s = f * inverse, s_low = fma(-s, d_low, fma(-s, d, f)) * inverse;
+  const V z = s * s, z_low = fma(s + s, s_low, fma(s, s, -z));
+  // (2 atanh(s) - 2s) / s^3 = 2/3 + rest
+  const V rest = z * polynomial(z, 0.1219635756978303, 0.11652734508665301, 0.13337185364142076, 0.1538454240880213,
+                                0.1818181893024613, 0.22222222218460067, 0.28571428571435764, 0.39999999999999997);
+  const V u = rest + 0x1.5555555555555p-1, u_low = (0x1.5555555555555p-1 - u) + rest + 0x1.5555555555555p-55;
+  const V cube = s * z, cube_low = fma(s, z, -cube) + fma(s, z_low, s_low * z);
+  const V w = cube * u, w_low = fma(cube, u, -w) + fma(cube, u_low, cube_low * u);
+  const V twice = s + s, sum = twice + w, sum_low = (twice - sum) + w + fma(s_low, 2.0, w_low);
+  const V whole = n * kLn2High, high = whole + sum;
+  return {high, (whole - high) + sum + fma(n, kLn2Low, sum_low)};
+}
+template <DoubleLanes V>
+RL_INLINE V pow(V base, V exponent) {
+  if constexpr (!kFuses) {
+    V result;
+    if constexpr (is_vector_v<V>) {
+      for (int i = 0; i < kWidth<double>; ++i) result[i] = __builtin_pow(base[i], exponent[i]);
+    } else {
+      result = __builtin_pow(base, exponent);
+    }
+    return result;
+  } else {
+    const V m = fabs(base), a = fabs(exponent);
+    const auto [high, low] = long_log(m);
+    const V p = exponent * high, p_low = fma(exponent, low, fma(exponent, high, -p));
+    const V magnitude = exp_of_sum(p, fabs(p) < 1000.0 ? p_low : V{});
+    // Adding 2^52 leaves the whole number in the low bits.
+    const V shifted = a + 0x1p52;
+    const auto whole = (a >= 0x1p52) | (shifted - 0x1p52 == a);
+    const Bits<V> low_bit = bits_of(a < 0x1p52 ? shifted : a) << 63;
+    // A negative base: whole exponents only. -0 has a sign, too.
+    const Bits<V> sign = (whole & (a < 0x1p53)) ? bits_of(base) & low_bit : Bits<V>{};
+    const V result = from_bits(bits_of(magnitude) | sign), not_a_number = lanes_of<V>(kNan);
+    const V right = ((base < 0.0) & (m < kInf) & (whole == 0)) ? not_a_number : result;
+    const auto one = (exponent == 0.0) | (base == 1.0) | ((base == -1.0) & (a == kInf));
+    return one ? lanes_of<V>(1.0) : right;
+  }
+}
+
 // ---- roots
 
 RL_INLINE double rsqrt(double x) { return 1.0 / sqrt(x); }
@@ -250,38 +298,40 @@ RL_INLINE bool tan_in_range(double x) { return sin_in_range(x); }
 // ---- inverse trigonometric functions
 
 // (atan(t) - t) / t^3 for |t| <= tan(pi / 8), z = t * t
-RL_INLINE double atan_kernel(double z) {
+template <DoubleLanes V>
+RL_INLINE V atan_kernel(V z) {
   return polynomial(z, -0.0191659065063043, 0.03922268882347632, -0.050851391487066376, 0.05858089538610203,
                     -0.06664504610032648, 0.0769218270524632, -0.09090904557214267, 0.11111111014741562,
                     -0.1428571428466014, 0.1999999999999549, -0.3333333333333333);
 }
 // atan(low / high) for low, high >= 0
-RL_INLINE double atan_of_ratio(double low, double high) {
+template <DoubleLanes V>
+RL_INLINE V atan_of_ratio(V low, V high) {
   // Rotated by pi/4 or pi/2 where the ratio is large.
-  const bool above = low > 0.41421356237309503 * high, far = low > 2.414213562373095 * high;
-  const double top = far ? -high : above ? low - high : low;
-  const double bottom = far ? low : above ? low + high : high;
-  const double base = far ? kHalfPi : above ? 0.5 * kHalfPi : 0.0;
-  const double rest = far ? kHalfPiRest : above ? 0.5 * kHalfPiRest : 0.0;
-  const double t = top / bottom, z = t * t;
-  return base + (t + (t * z * atan_kernel(z) + rest));
+  const auto above = low > 0.41421356237309503 * high, far = low > 2.414213562373095 * high;
+  const V top = far ? -high : above ? low - high : low;
+  const V bottom = far ? low : above ? low + high : high;
+  const V turns = far ? lanes_of<V>(1.0) : above ? lanes_of<V>(0.5) : V{};
+  const V t = top / bottom, z = t * t;
+  return turns * kHalfPi + (t + (t * z * atan_kernel(z) + turns * kHalfPiRest));
 }
 RL_INLINE double atan(double x) {
   const double a = fabs(x);
   const double result = atan_of_ratio(a, 1.0);
   return copysign(a > 0x1p60 ? kHalfPi : result, x);
 }
-RL_INLINE double atan2(double y, double x) {
-  double a = fabs(x), b = fabs(y);
-  const bool both = (a == kInf) & (b == kInf), none = (a == 0.0) & (b == 0.0);
-  a = both | none ? 1.0 : a;
-  b = both ? 1.0 : b;
+template <DoubleLanes V>
+RL_INLINE V atan2(V y, V x) {
+  const V a = fabs(x), b = fabs(y), one = lanes_of<V>(1.0);
+  const auto both = (a == kInf) & (b == kInf), none = (a == 0.0) & (b == 0.0);
+  const V run = (both | none) ? one : a, rise = both ? one : b;
   // Scaled, so that a sum of the two stays finite and a quotient stays normal.
-  const bool huge = (a > 0x1p1000) | (b > 0x1p1000);
-  const double p = atan_of_ratio(huge ? b * 0x1p-100 : b, huge ? a * 0x1p-100 : a);
-  const double first = b == kInf ? kHalfPi : p;
-  const double result = copysign(sign_of_bits(x) ? (kPi - (first - 2.0 * kHalfPiRest)) : first, y);
-  return (x != x) | (y != y) ? x + y : result;
+  const V unit = ((run > 0x1p1000) | (rise > 0x1p1000)) ? lanes_of<V>(0x1p-100) : one;
+  const V p = atan_of_ratio(rise * unit, run * unit);
+  const V first = b == kInf ? (both ? p : lanes_of<V>(kHalfPi)) : p;
+  const V turned = kPi - (first - 2.0 * kHalfPiRest);
+  const V result = copysign(copysign(one, x) < 0.0 ? turned : first, y);
+  return ((x != x) | (y != y)) ? x + y : result;
 }
 // (asin(s) - s) / s^3 for 0 <= s <= 1/2, z = s * s
 RL_INLINE double asin_kernel(double z) {
@@ -330,75 +380,59 @@ RL_INLINE double atanh(double x) {
 
 // ---- error functions
 
-// erf for |x| <= 1
-RL_INLINE double erf_kernel(double x) {
-  const double z = x * x;
-  const double p =
-      polynomial(z, -8.101535898658006e-10, 1.3884466569058643e-08, -1.6246555985753571e-07, 1.645238885772104e-06,
-                 -1.4925136993053747e-05, 0.00012055315499982439, -0.0008548326651244579, 0.005223977620809813,
-                 -0.02686617064483512, 0.11283791670954386, -0.3761263890318375);
-  return x * 0x1.20dd750429b6dp+0 + x * (0x1.1ae3a914fed8p-56 + z * p);
+template <DoubleLanes V>
+RL_INLINE V erf(V x) {
+  return copysign(piecewise(piece_of_width(at_most(fabs(x), 5.99), 0.375), kErfPieces), x);
 }
-// exp(a^2) erfc(a) for a >= 1/2: (1 + 2a) times it is smooth in (a - 4) / (a + 4).
-RL_INLINE double erfcx_kernel(double a) {
-  const double large = at_most(a, 1e150), b = fma(large, 2.0, 1.0);
-  const double inverse = 1.0 / ((large + 4.0) * b), u = (large - 4.0) * (b * inverse);
-  const double p =
-      polynomial(u, 3.4226963411626346e-09, -9.748698835009751e-09, -2.307970990377135e-08, 1.0357657038570722e-07,
-                 8.188829238187003e-08, -8.199482998756035e-07, 2.8806847744333894e-07, 5.706821648453559e-06,
-                 -1.1219229367778164e-05, -2.4398200612407633e-05, 0.00015062080863300313, -0.00019925692775532648,
-                 -0.0007577731189535782, 0.005031970012704926, -0.016197734078006894, 0.0371675155342934,
-                 -0.06633036581086442, 0.09373283499851408, -0.1010390660363478, 0.06809705425468875,
-                 0.015379652102620215, -0.1396211168405625, 1.2329951186255526);
-  // p / (1 + 2a), and what that leaves
-  const double below = (large + 4.0) * inverse, quotient = p * below;
-  return fma(fma(-2.0 * quotient, large, p) - quotient, below, quotient);
+// exp(a^2) erfc(a) for 0 <= a < 30
+template <DoubleLanes V>
+RL_INLINE V erfcx_kernel(V a) {
+  return piecewise(piece_of_octave(a, 2.0), kErfcxPieces);
 }
 // exp(s a^2) for s = 1 or -1, with a^2 in two parts: its rounding error alone would cost hundreds of ulps.
-RL_INLINE double exp_of_square(double a, double s) {
-  const double high = from_bits(bits_of(a) & 0xfffffffff8000000);
+template <DoubleLanes V>
+RL_INLINE V exp_of_square(V a, double s) {
+  const V high = from_bits(bits_of(a) & 0xfffffffff8000000u);
   return exp_of_sum(s * high * high, s * (a - high) * (a + high));
 }
-// erfc for a >= 1/2
-RL_INLINE double erfc_kernel(double magnitude) {
-  const double a = magnitude > 28.0 ? 28.0 : magnitude;
-  return exp_of_square(a, -1.0) * erfcx_kernel(a);
+template <DoubleLanes V>
+RL_INLINE V erfc(V x) {
+  const V a = at_most(fabs(x), 28.0), c = exp_of_square(a, -1.0) * erfcx_kernel(a);
+  return x < 0.0 ? 2.0 - c : c;
 }
-RL_INLINE double erf(double x) {
-  const double a = fabs(x);
-  const double far = copysign(1.0 - erfc_kernel(a), x);
-  return a > 1.0 ? far : erf_kernel(x);
-}
-RL_INLINE double erfc(double x) {
-  const double c = erfc_kernel(fabs(x));
-  const double far = x < 0.0 ? 2.0 - c : c;
-  const double near = 1.0 - erf_kernel(x);
-  return fabs(x) > 0.5 ? far : near;
-}
-RL_INLINE double erfcx(double x) {
-  const double a = fabs(x);
-  const double square = exp_of_square(a > 28.0 ? 28.0 : a, 1.0), kernel = erfcx_kernel(a);
-  const double far = x < 0.0 ? 2.0 * square - kernel : kernel;
-  return a > 0.5 ? far : square * (1.0 - erf_kernel(x));
+template <DoubleLanes V>
+RL_INLINE V erfcx(V x) {
+  const V a = fabs(x), near = at_most(a, 28.0), kernel = erfcx_kernel(near);
+  // From 28 on the first terms of 1 / (a sqrt(pi)) (1 - 1/(2a^2) + 3/(4a^4) - ...), DLMF 7.12.1
+  const V inverse = 1.0 / a, z = inverse * inverse;
+  const V far = inverse * (0x1.20dd750429b6dp-1 * polynomial(z, 105.0 / 16, -15.0 / 8, 3.0 / 4, -0.5, 1.0));
+  const V right = a > 28.0 ? far : kernel;
+  return x < 0.0 ? fma(exp_of_square(near, 1.0), 2.0, -right) : right;
 }
 RL_INLINE float erfcx(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
-RL_INLINE double ndtr(double x) { return 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1); }
-RL_INLINE double erfinv(double y) {
-  const double a = fabs(y), c = 1.0 - a;
-  const double w = -log(c * (1.0 + a)), s = sqrt(w);
-  const double near = polynomial(w, -5.480986588340674e-09, 1.438254372546854e-07, -1.2273974139540222e-06,
-                                 7.37494504618361e-08, 5.641565539933546e-05, -0.00014847986596820705,
-                                 -0.0023135366467075297, 0.011538470812838418, 0.23201571461284018, 0.8862268635882613);
-  const double far = polynomial(s, -4.190171296637292e-06, 0.0001758567411665384, -0.0032659269785907884,
-                                0.03524003864138626, -0.24361052845183234, 1.1198786635010651, -3.428446738398531,
-                                6.756558363699546, -6.797558576385165, 3.8531490730800577);
-  const double x = a * (w > 6.0 ? far : near);
-  // One step of Halley's method, which triples the number of right digits.
-  const double above = a > 0.55 ? c - erfc_kernel(x) : erf_kernel(x > 1.0 ? 1.0 : x) - a;
-  const double d = above / (0x1.20dd750429b6dp+0 * exp(-x * x));
-  const double result = copysign(x - d / (1.0 + x * d), y);
-  return a == 1.0 ? copysign(kInf, y) : result;
+template <DoubleLanes V>
+RL_INLINE V ndtr(V x) {
+  return 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1);
 }
+template <DoubleLanes V>
+RL_INLINE V erfinv(V y) {
+  const V a = fabs(y), w = -log(one_minus_square(a));
+  const V x = y * piecewise(piece_of_octave(w, 4.0), kErfinvPieces);
+  return a == 1.0 ? copysign(lanes_of<V>(kInf), y) : x;
+}
+
+// The inverse of ndtr, sqrt(2) erfinv(y) with y = 2p - 1: 1 - y^2 is 4p (1 - p), exact enough for the smallest p.
+template <DoubleLanes V>
+RL_INLINE V ndtri(V p) {
+  const V y = 2.0 * p - 1.0;
+  const V product = fabs(y) < 0.5 ? one_minus_square(y) : 4.0 * p * (1.0 - p);
+  const V w = -log(product);
+  const V near = piecewise(piece_of_octave(w, 4.0), kErfinvPieces);
+  const V far = piecewise(piece_of_octave(w - 44.0, 64.0), kErfinvFarPieces);
+  const V x = y * (0x1.6a09e667f3bcdp+0 * (w > 44.0 ? far : near));
+  return ((p == 0.0) | (p == 1.0)) ? copysign(lanes_of<V>(kInf), y) : x;
+}
+RL_INLINE float ndtri(float p) { return static_cast<float>(ndtri(static_cast<double>(p))); }
 
 }  // namespace m
 }  // namespace

@@ -441,6 +441,20 @@ for _name, _doc, _formula, _shown in (
     )
 
 
+elementwise(
+    "_nan_to_num(Tensor self, Scalar nan, Scalar posinf, Scalar neginf) -> Tensor",
+    lambda self, nan, posinf, neginf: where(
+        FUNCTIONS["isnan"](self),
+        nan,
+        where(FUNCTIONS["isposinf"](self), posinf, where(FUNCTIONS["isneginf"](self), neginf, self)),
+    ),
+    types="float",
+    method=False,
+    derivative={"self": lambda grad, self: rl.where(self.isfinite(), grad, 0)},
+    doc="Numbers in place of NaN and the infinities, all of them given.",
+)
+
+
 @composite(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     inplace=True,
@@ -459,9 +473,12 @@ def _nan_to_num(self: Any, nan: float | None = None, posinf: float | None = None
     if not self.dtype.is_floating_point:
         return self.clone()
     limits = rl.finfo(self.dtype)
-    x = rl.where(self.isnan(), 0.0 if nan is None else nan, self)
-    x = rl.where(self.isposinf(), limits.max if posinf is None else posinf, x)
-    return rl.where(self.isneginf(), limits.min if neginf is None else neginf, x)
+    return rl._nan_to_num(
+        self,
+        0.0 if nan is None else nan,
+        limits.max if posinf is None else posinf,
+        limits.min if neginf is None else neginf,
+    )
 
 
 fuse_derivatives(TABLE)

@@ -400,6 +400,23 @@ def _pow_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
     return rl.where(still, 0, grad * _conj(result * self.log()))
 
 
+# What pow is for the exponents 3 and -2 (elementwise_power in native/cpu/elementwise_table.cpp).
+elementwise(
+    "_cube(Tensor self) -> Tensor",
+    lambda self: self * self * self,
+    types="float",
+    method=False,
+    derivative={"self": lambda grad, self: grad * (3 * self * self)},
+    doc="The third power.",
+)
+elementwise(
+    "_reciprocal_square(Tensor self) -> Tensor",
+    lambda self: 1 / (self * self),
+    types="float",
+    method=False,
+    derivative={"self": lambda grad, self, result: grad * (-2 * result / self)},
+    doc="The power of -2.",
+)
 elementwise(
     "pow(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
     lambda self, exponent: self**exponent,

@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -550,22 +551,98 @@ def test_accuracy(name, reference, span, single, double):
     check_accuracy(name, reference, span, single, double)
 
 
-@pytest.mark.parametrize(("name", "ulps"), [("erf", 3.0), ("erfc", 4.0)])
-def test_accuracy_of_error_functions(name, ulps):
-    mpmath = pytest.importorskip("mpmath")
-    x = values(torch.float64, 4000, -6.0, 26.0 if name == "erfc" else 6.0)[len(SPECIAL) :]
-    got = run(name, torch.float64, x).tolist()
-    with mpmath.workdps(40):
-        for point, result in zip(x.tolist(), got, strict=True):
-            exact = getattr(mpmath, name)(mpmath.mpf(point))
-            assert abs(result - exact) <= ulps * math.ulp(float(exact)), point
+def inverse_tail(mp, c, guess):
+    """x with erfc(x) = c, from a number near it."""
+    x = mp.mpf(guess)
+    for _ in range(8):
+        x += (mp.log(mp.erfc(x)) - mp.log(c)) * mp.erfc(x) * mp.sqrt(mp.pi) / 2 * mp.exp(x * x)
+    return x
+
+
+def exact_erfinv(mp, y, guess):
+    return y if y == 0 else mp.sign(y) * inverse_tail(mp, 1 - abs(y), abs(guess))
+
+
+def exact_ndtri(mp, p, guess):
+    x = inverse_tail(mp, 2 * min(p, 1 - p), abs(guess) / mp.sqrt(2)) * mp.sqrt(2)
+    return x if p > 0.5 else -x
+
+
+def tails(n):
+    """Numbers within (0, 1) that come near both ends."""
+    g = np.random.default_rng(3)
+    return np.concatenate([g.uniform(0, 1, n), 1 - 10 ** g.uniform(-15, 0, n // 2), 10 ** g.uniform(-15, 0, n // 2)])
+
+
+def span(low, high, n):
+    return np.random.default_rng([n, hash((low, high)) % 2**32]).uniform(low, high, n)
+
+
+# name; exact function of mpmath, the arguments and the result as a guess; arguments; ulps in float32 and float64
+MANY_DIGITS = [
+    ("erf", lambda mp, x, _: mp.erf(x), lambda: [span(-6, 6, 3000)], 1.6, 1.6),
+    ("erf", lambda mp, x, _: mp.erf(x), lambda: [10 ** span(-30, 0, 300)], 1.6, 1.6),
+    ("erfc", lambda mp, x, _: mp.erfc(x), lambda: [span(-6, 9, 3000)], 2, 3),
+    ("erfc", lambda mp, x, _: mp.erfc(x), lambda: [10 ** span(-30, 0, 300)], 2, 3),
+    ("erfc", lambda mp, x, _: mp.erfc(x), lambda: [span(9, 26.5, 1000)], 2, 3),
+    ("erfinv", exact_erfinv, lambda: [tails(1000) * np.where(span(-1, 1, 2000) < 0, -1, 1)], 2, 2.5),
+    ("special_ndtri", exact_ndtri, lambda: [np.concatenate([tails(1000), 10 ** span(-300, -15, 500)])], 1, 4),
+    ("lgamma", lambda mp, x, _: mp.log(abs(mp.gamma(x))), lambda: [span(-20, 60, 3000)], 2, None),
+    ("lgamma", lambda mp, x, _: mp.loggamma(x), lambda: [span(0.9, 2.1, 2000)], 2, None),
+    ("lgamma", lambda mp, x, _: mp.loggamma(x), lambda: [10 ** span(-30, 30, 500)], 2, None),
+    ("atan2", lambda mp, y, x, _: mp.atan2(y, x), lambda: [span(-5, 5, 2000), 10 ** span(-4, 4, 2000) - 1], 2, 2),
+    ("pow", lambda mp, x, y, _: x**y, lambda: [10 ** span(-10, 10, 2000), span(-3, 3, 2000)], 1, 1.2),
+    ("pow", lambda mp, x, y, _: x**y, lambda: [span(0.5, 2, 2000), span(-100, 100, 2000)], 1, 1.2),
+    ("pow", lambda mp, x, y, _: x**y, lambda: [1 + span(-1e-6, 1e-6, 2000), span(-1e7, 1e7, 2000)], 1, 1.2),
+]  # fmt: skip
+
+
+def check_many_digits(mp, name, exact, arguments, single, double):
+    for dtype, ulps in ((torch.float32, single), (torch.float64, double)):
+        if ulps is None:
+            continue
+        operands = [torch.from_numpy(x).to(dtype) for x in arguments()]
+        got = run(name, dtype, *operands).tolist()
+        with mp.workdps(40):
+            for *points, result in zip(*(x.tolist() for x in operands), got, strict=True):
+                if name in ("erfinv", "special_ndtri") and points[0] in (0, 1, -1):
+                    continue
+                want = exact(mp, *(mp.mpf(x) for x in points), result)
+                if abs(want) > torch.finfo(dtype).max:
+                    continue
+                unit = math.ulp(float(want))
+                if dtype == torch.float32:
+                    unit = max(math.ldexp(1.0, math.frexp(float(want))[1] - 24), 2.0**-149)
+                assert abs(result - want) <= ulps * unit, (name, dtype, points, result)
+
+
+@pytest.mark.parametrize(("name", "exact", "arguments", "single", "double"), MANY_DIGITS)
+def test_accuracy_against_many_digits(name, exact, arguments, single, double):
+    check_many_digits(pytest.importorskip("mpmath"), name, exact, arguments, single, double)
+
+
+def test_remainders_of_float64_are_exact():
+    g = np.random.default_rng(5)
+    b = g.uniform(-1, 1, 3000) * 10.0 ** g.integers(-3, 3, 3000) + 1e-9
+    a = np.concatenate(
+        [g.uniform(-1, 1, 2000) * 10.0 ** g.integers(-3, 12, 2000), b[2000:] * g.integers(-999, 999, 1000)]
+    )
+    x, y = torch.from_numpy(a), torch.from_numpy(b)
+    pairs = [(Fraction(p), Fraction(q)) for p, q in zip(a.tolist(), b.tolist(), strict=True)]
+    assert run("floor_divide", torch.float64, x, y).tolist() == [float(p // q) for p, q in pairs]
+    assert run("remainder", torch.float64, x, y).tolist() == [
+        float(r + q if r and (r < 0) != (q < 0) else r) for r, q in ((Fraction(math.fmod(p, q)), q) for p, q in pairs)
+    ]
+    assert run("fmod", torch.float64, x, y).tolist() == [math.fmod(p, q) for p, q in pairs]
 
 
 # The bounds of ACCURACY hold for every float32; the reference is computed in double.
 DENSE = {name: (reference, single) for name, reference, _, single, _ in ACCURACY} | {
     "sigmoid": (lambda x: np.where(x < 0, np.exp(x), 1) / (1 + np.exp(-np.abs(x))), 1.6),
-    "erf": (lambda x: torch.erf(torch.from_numpy(x)).numpy(), 1.2),
-    "erfc": (lambda x: torch.erfc(torch.from_numpy(x)).numpy(), 0.6),
+    "erf": (lambda x: torch.erf(torch.from_numpy(x)).numpy(), 1.6),
+    "erfc": (lambda x: torch.erfc(torch.from_numpy(x)).numpy(), 2.0),
+    "erfinv": (lambda x: torch.erfinv(torch.from_numpy(x)).numpy(), 2.0),
+    "lgamma": (lambda x: torch.lgamma(torch.from_numpy(x)).numpy(), 2.0),
 }
 
 
@@ -599,12 +676,15 @@ def test_accuracy_all_over_float32(name):
 _LEVEL = """
 import sys
 sys.path.insert(0, sys.argv[1])
+import mpmath
 import test_elementwise as t
 t.lib.rl_cpu_level.restype = t.ctypes.c_char_p
 for row in t.ACCURACY:
     t.check_accuracy(*row)
 for name in t.DENSE:
     t.check_all_over(name, 65521)
+for row in t.MANY_DIGITS:
+    t.check_many_digits(mpmath, *row)
 print(t.lib.rl_cpu_level().decode())
 """
 
