@@ -47,6 +47,8 @@ void unmark_view(Tensor* view);
 // Wrapped tensors (vmap, forward mode; transform.cpp). An operation that has one among its arguments, or draws random
 // numbers inside vmap, runs through run_transformed in place of its implementation.
 bool wants_transform(const Op& op, const Value* args);
+// Whether a view was made before the tensor it is of became a dual number: it stands for part of that one by now.
+bool follows(const Tensor* view);
 void run_transformed(Call& call);
 // Asks thread_state.source for the results: selective checkpointing keeps some and brings them back.
 void run_from_source(Call& call);

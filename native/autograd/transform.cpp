@@ -92,15 +92,21 @@ uint8_t lazy_bits(const Tensor* t) {
   return t->lazy();
 }
 
+bool follows(const Tensor* view) {
+  if (!view->base->is_wrapped() || !is_differentiable(view->dtype())) return false;
+  const Wrapped *base = wrapped_of(view->base), *own = wrapped_of(view);
+  return base && base->dual && (!view->is_wrapped() || (own && own->level < base->level));
+}
+
 bool wants_transform(const Op& op, const Value* args) {
   if ((op.flags & kRandom) && thread_state.vmap_depth) return true;
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
     const Value& v = args[__builtin_ctz(m)];
     if (v.tag == Tag::Tensor) {
-      if (v.tensor->is_wrapped()) return true;
+      if (v.tensor->is_wrapped() || (v.tensor->base && follows(v.tensor))) return true;
     } else if (v.tag == Tag::TensorList) {
       for (uint32_t i = 0; i < v.size; i++)
-        if (v.tensors[i] && v.tensors[i]->is_wrapped()) return true;
+        if (v.tensors[i] && (v.tensors[i]->is_wrapped() || (v.tensors[i]->base && follows(v.tensors[i])))) return true;
     }
   }
   return false;
@@ -219,6 +225,13 @@ PyObject* py_wrap(PyObject*, PyObject* args) {
 // _unwrap(t) -> (level, value, tangent or None, copied), or None for a tensor that is not wrapped.
 PyObject* py_unwrap(PyObject*, PyObject* o) {
   Tensor* t = as_tensor(o);
+  if (t && t->base && follows(t)) {
+    PyObject* module = PyImport_ImportModule("rushlight.func._forward");
+    PyObject* done = module ? PyObject_CallMethod(module, "follow", "O", o) : nullptr;
+    Py_XDECREF(module);
+    if (!done) return nullptr;
+    Py_DECREF(done);
+  }
   Wrapped* w = t ? wrapped_of(t) : nullptr;
   if (!w) Py_RETURN_NONE;
   return Py_BuildValue("KOOO", static_cast<unsigned long long>(w->level), w->value->object(),
@@ -255,7 +268,8 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
     t->requires_grad = false;
     TensorRef fresh;
     if (base) {
-      int64_t ahead = (value->offset() - wrapped_of(base.get())->value->offset()) * itemsize(t->dtype());
+      const Tensor* whole = wrapped_of(base.get())->value.get();
+      int64_t ahead = value->offset() * itemsize(value->dtype()) - whole->offset() * itemsize(whole->dtype());
       fresh = over_storage(base->storage, t->dtype(), shape.n, shape.v, strides.v,
                            static_cast<char*>(base->desc.data) + ahead);
     } else {
@@ -272,6 +286,17 @@ PyObject* py_set_dual(PyObject*, PyObject* args) {
       t->base = base.take();
       t->view_version = t->storage->version;
     }
+    Py_RETURN_NONE;
+  });
+}
+
+// _set_base(view, base): the tensor that a view is of, where the one it was of stands for this one no longer.
+PyObject* py_set_base(PyObject*, PyObject* args) {
+  PyObject *object, *base;
+  if (!PyArg_ParseTuple(args, "OO:_set_base", &object, &base)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(object, "_set_base");
+    release(std::exchange(t->base, TensorRef::share(tensor_argument(base, "_set_base")).take()));
     Py_RETURN_NONE;
   });
 }
@@ -362,6 +387,7 @@ PyObject* py_leads_beyond(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"_wrap", py_wrap, METH_VARARGS, nullptr},
                            {"_unwrap", py_unwrap, METH_O, nullptr},
                            {"_set_dual", py_set_dual, METH_VARARGS, nullptr},
+                           {"_set_base", py_set_base, METH_VARARGS, nullptr},
                            {"_run_operation", py_run_operation, METH_VARARGS, nullptr},
                            {"_set_source", py_set_source, METH_O, nullptr},
                            {"_add_vmap_depth", py_add_vmap_depth, METH_O, nullptr},

@@ -286,7 +286,7 @@ PyObject* tensor_subscript(PyObject* object, PyObject* index) {
   return guarded([&]() -> PyObject* {
     Tensor* self = tensor_of(object);
     if (RL_LIKELY(PyLong_CheckExact(index) && self->ndim() > 0 && !self->is_wrapped() &&
-                  (!thread_state.grad_mode || !needs_grad(self)))) {
+                  !(self->base && self->base->is_wrapped()) && (!thread_state.grad_mode || !needs_grad(self)))) {
       int64_t i;
       int_from(index, i);
       i = select_position(self, 0, i);

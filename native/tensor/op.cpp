@@ -340,6 +340,11 @@ bool is_named(const std::string& message) {
   return lazy && !(op.flags & kView) ? run_resolved : op.run;
 }
 
+// What an operation cannot overlook about a tensor; a view of a wrapped tensor may have to follow it.
+static inline uint32_t marks_of(const Tensor* t) {
+  return RL_UNLIKELY(t->base && t->base->is_wrapped()) ? t->marks() | t->base->desc.device : t->marks();
+}
+
 void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out, bool inplace) {
   ProfiledOp event(op, args, results, inplace);
   if (RL_UNLIKELY(inplace && (op.flags & kComposite))) return run_composite_inplace(op, args, results);
@@ -347,9 +352,9 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
   for (uint32_t m = op.tensor_mask; m; m &= m - 1) {
     const Value& v = args[__builtin_ctz(m)];
     if (v.tag == Tag::Tensor)
-      marks |= v.tensor->marks();
+      marks |= marks_of(v.tensor);
     else if (v.tag == Tag::TensorList)
-      for (uint32_t i = 0; i < v.size; i++) marks |= v.tensors[i] ? v.tensors[i]->marks() : 0;
+      for (uint32_t i = 0; i < v.size; i++) marks |= v.tensors[i] ? marks_of(v.tensors[i]) : 0;
   }
   OpFunction body = op.run;
   if (RL_UNLIKELY((marks | (op.flags & kRandom)) || thread_state.source)) {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C
 
-from ._rules import Call, _replace, _tensors, unwrap
+from ._rules import LEVELS, Call, _replace, _tensors, unwrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,21 +244,38 @@ def _begin(call: Call, target: Any, tangent: Any) -> None:
     if base is None:
         _C._set_dual(target, call.level.number, tangent)
         return
-    offset = target.storage_offset() - base.storage_offset()
-    size, stride = target.size(), target.stride()
-    conjugated, negated = target.is_conj() != base.is_conj(), target.is_neg() != base.is_neg()
-
-    def seen(t: Any) -> Any:
-        """The view of the base's value or tangent that the target is of the base."""
-        t = t.as_strided(size, stride, t.storage_offset() + offset)
-        t = t.conj() if conjugated else t
-        return t._neg_view() if negated else t
-
     if _tangent(call, base) is None:
         whole = rushlight.empty_strided(base.size(), base.stride(), dtype=base.dtype).zero_()
-        _C._set_dual(base, call.level.number, _with_examples(whole, (tangent,)))
-    _, value, whole, _ = unwrap(base)
-    part = seen(whole)
+        example = tangent if target.is_complex() == base.is_complex() else tangent.sum().to(base.dtype)
+        _C._set_dual(base, call.level.number, _with_examples(whole, (example,)))
+    _, _, part, _ = unwrap(target)  # which follows its base
     part.copy_(tangent)
-    # What the target stands for is that view of what the base stands for: further writes are seen by both.
-    _C._set_dual(target, call.level.number, part, seen(value))
+
+
+def follow(target: Any) -> None:
+    """A view made before its base had a tangent stands from now on for the same views of the base's value and tangent.
+
+    So it has its part of the tangent, and further writes are seen by both.
+    """
+    level, value, whole, _ = unwrap(target._base)
+    if level not in LEVELS:  # over: the base counts as its value
+        _C._set_base(target, value)
+        return
+    _C._set_dual(target, level, _part(whole, target, value), _part(value, target, value))
+
+
+def _part(t: Any, target: Any, base: Any) -> Any:
+    """The view of t, laid out like the base, that the target is of the base."""
+    size, stride = target.size(), target.stride()
+    ahead = target.storage_offset() * target.element_size() - base.storage_offset() * base.element_size()
+    if target.is_complex() == base.is_complex():
+        t = t.as_strided(size, stride, t.storage_offset() + ahead // t.element_size())
+        t = t.conj() if target.is_conj() != base.is_conj() else t
+        return t._neg_view() if target.is_neg() != base.is_neg() else t
+    if base.is_complex():
+        if base.is_conj():
+            raise RuntimeError("forward mode: a real view of a conjugated tensor that had no tangent can't follow it")
+        t = rushlight.view_as_real(t)
+        return t.as_strided(size, stride, t.storage_offset() + ahead // t.element_size())
+    pairs = t.as_strided((*size, 2), (*(2 * s for s in stride), 1), t.storage_offset() + ahead // t.element_size())
+    return rushlight.view_as_complex(pairs)

@@ -105,11 +105,14 @@ def run(index: int, module: str, name: str, overload: str, inplace: bool, argume
     from rushlight.ops._lookup import record
 
     operation = record(module, name, overload)
-    inner = 0
+    inner, left = 0, False
     for t in _tensors(arguments):
+        left = left or (t._base is not None and unwrap(t._base) is not None)
         found = unwrap(t)
         if found is not None and found[0] > inner:
             inner = found[0]
+    if not inner and left:  # views that stayed behind in forward mode, which is over: ordinary tensors again
+        return _C._run_operation(index, inplace, arguments)
     if not inner and not operation.random:
         raise RuntimeError(
             f"{operation.full_name}: got a tensor made inside vmap or forward mode that stands for no value: the "
