@@ -42,6 +42,8 @@ def addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
             raise RuntimeError(f"addr: {name}; expected an integer for {dtype} tensors, got {number}")
         if isinstance(number, bool) and dtype != rl.bool:
             raise RuntimeError(f"addr: {name}; expected a number, got {number}")
+        if isinstance(number, complex) and number.imag and not dtype.is_complex:
+            raise RuntimeError(f"addr: {name}; expected a real number for {dtype} tensors, got {number}")
     left, row = vec1.to(dtype).unsqueeze(1), vec2.to(dtype)
     if dtype == rl.bool:
         product = left & row if alpha else rl.zeros(shape, dtype=dtype, device=self.device)

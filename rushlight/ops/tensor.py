@@ -147,7 +147,7 @@ def _format(number: int | None) -> Any:
     return None if number is None else getattr(rl, names[number])
 
 
-@composite("cpu(Tensor self, MemoryFormat? memory_format=None) -> Tensor", public="")
+@composite("cpu(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", public="")
 def cpu(self: Any, memory_format: Any) -> Any:
     """The tensor on the CPU; the tensor itself when it is there.
 

@@ -41,6 +41,8 @@ def test_a_factor_has_the_dtype_of_the_tensors(name):
     assert z[0].item() == 1 + 1j
     with pytest.raises(RuntimeError):
         rl.lerp(x, x, 1j)
+    with pytest.raises(RuntimeError, match="addr: beta; expected a real number"):
+        rl.addr(rl.eye(2), x, x, beta=1j)
 
 
 def test_a_factor_of_integers_is_an_integer():
@@ -63,6 +65,8 @@ def test_conversions_take_a_memory_format_by_name():
     assert x.double(memory_format=rl.channels_last).stride() == (8, 1, 4, 2)
     with pytest.raises(TypeError):
         x.double(rl.channels_last)
+    with pytest.raises(TypeError):
+        x.cpu(rl.channels_last)
 
 
 def test_a_dtype_may_be_a_type_of_python_and_nothing_else():
