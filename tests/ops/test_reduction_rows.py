@@ -152,3 +152,23 @@ def test_the_first_few_of_rows_and_columns(dtype, n):
                 expected = np.flip(order, axis) if largest else order
                 np.testing.assert_array_equal(values.double().numpy(), np.take(expected, range(k), axis))
                 np.testing.assert_array_equal(np.take_along_axis(wide, places.numpy(), axis), values.double().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("n", [5, 33, 1000, 5000])
+def test_the_first_nan_is_the_extreme_with_its_place(dtype: str, n: int) -> None:
+    """As in NumPy, along rows, down columns and over everything."""
+    numbers = np.random.default_rng(n)
+    for count in (1, 3):
+        values = numbers.standard_normal((4, n)).astype(np.float32)
+        for row in values:
+            row[numbers.integers(0, n, count)] = np.nan
+        x = rl.tensor(values).to(getattr(rl, dtype))
+        for function, reference in ((rl.argmax, np.argmax), (rl.argmin, np.argmin)):
+            np.testing.assert_array_equal(function(x, 1).numpy(), reference(values, 1))
+            np.testing.assert_array_equal(function(x.t().contiguous(), 0).numpy(), reference(values, 1))
+            assert function(x).item() == reference(values)
+        for function in (rl.max, rl.min):
+            found = function(x, 1)
+            assert found.values.isnan().all()
+            np.testing.assert_array_equal(found.indices.numpy(), np.argmax(values, 1))
