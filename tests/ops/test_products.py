@@ -90,3 +90,18 @@ def test_infinities_and_nan_reach_their_rows_and_columns_alone(dtype):
     expected = np.full((40, 70), 500, dtype)
     expected[3], expected[:, 65] = np.inf, np.nan
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() != "AVX512", reason="other levels use OpenBLAS's kernels")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_and_layouts_change_no_bits(dtype):
+    """A corner of the product is the product of the corners, and transposed operands give the same, to the bit."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        m, n, k = rng.integers(20, 300, 3).tolist()
+        a = torch.from_numpy(rng.standard_normal((m, k)).astype(dtype))
+        b = torch.from_numpy(rng.standard_normal((k, n)).astype(dtype))
+        whole = a @ b
+        rows, columns = int(rng.integers(10, m)), int(rng.integers(10, n))
+        assert torch.equal(whole[:rows, :columns], a[:rows] @ b[:, :columns])
+        assert torch.equal(whole, a.t().contiguous().t() @ b.t().contiguous().t())

@@ -18,13 +18,6 @@ RULES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (r"\.(byte|char|short|int|long|to|type_as)$", "value", "", "", "a float that an integer dtype cannot hold"),
     ("matrix_exp$", "value", "", "float16", "matrix_exp of 16-bit floats is exact"),
-    (
-        "(loss|kl_div|cross_entropy|with_logits)$",
-        "",
-        r"^shapes|reduction|ValueError",
-        "",
-        "the reduction left out is the mean",
-    ),
     ("", "value", "^shapes", r"dim=\[\]|, \[\]", "reductions with dim=() reduce everything"),
     (
         "",
