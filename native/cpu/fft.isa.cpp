@@ -1,275 +1,10 @@
 // Loops of the Fourier transforms. A vector holds one number of several transforms ("lanes"), so that the passes of the
 // algorithm are plain arithmetic on vectors; numbers are brought into that order and back by transposing blocks in
 // registers. An inverse transform is a forward one with real and imaginary parts exchanged on the way in and out.
-#include "cpu/fft_plan.h"
-#include "cpu/reduce_simd.h"
+#include "cpu/fft_passes.h"
 
 namespace rl {
 namespace {
-
-template <class T>
-RL_INLINE Vector<T> load_some(const T* p, int64_t count) {
-  Vector<T> v = {};
-  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
-  return v;
-}
-
-template <class T>
-struct Indices;
-template <>
-struct Indices<float> {
-  typedef int32_t type __attribute__((vector_size(kVectorBytes)));
-};
-template <>
-struct Indices<double> {
-  typedef int64_t type __attribute__((vector_size(kVectorBytes)));
-};
-
-// A vector of lanes f(0), f(1), ... known at compile time
-template <class T, class F, int... kLanes>
-RL_INLINE typename Indices<T>::type lanes_of(F f, std::integer_sequence<int, kLanes...>) {
-  return typename Indices<T>::type{f(kLanes)...};
-}
-template <class T, class F>
-RL_INLINE typename Indices<T>::type lanes_of(F f) {
-  return lanes_of<T>(f, std::make_integer_sequence<int, kWidth<T>>{});
-}
-
-// rows[i][j] <-> rows[j][i], by exchanging ever larger blocks
-template <class T, int kHalf = 1>
-RL_INLINE void transpose(Vector<T>* rows) {
-  constexpr int w = kWidth<T>;
-  if constexpr (kHalf < w) {
-    const auto low = lanes_of<T>([](int j) constexpr { return (j & kHalf) ? w + j - kHalf : j; });
-    const auto high = lanes_of<T>([](int j) constexpr { return (j & kHalf) ? w + j : j + kHalf; });
-#pragma GCC unroll 16
-    for (int i = 0; i < w; ++i) {
-      if (i & kHalf) continue;
-      const Vector<T> a = rows[i], b = rows[i + kHalf];
-      rows[i] = __builtin_shuffle(a, b, low);
-      rows[i + kHalf] = __builtin_shuffle(a, b, high);
-    }
-    transpose<T, 2 * kHalf>(rows);
-  }
-}
-template <class T>
-RL_INLINE void split_pairs(Vector<T> a, Vector<T> b, Vector<T>* even, Vector<T>* odd) {
-  *even = __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr { return 2 * j; }));
-  *odd = __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr { return 2 * j + 1; }));
-}
-template <class T>
-RL_INLINE void join_pairs(Vector<T> even, Vector<T> odd, Vector<T>* a, Vector<T>* b) {
-  constexpr int w = kWidth<T>;
-  *a = __builtin_shuffle(even, odd, lanes_of<T>([](int j) constexpr { return j / 2 + (j & 1) * w; }));
-  *b = __builtin_shuffle(even, odd, lanes_of<T>([](int j) constexpr { return w / 2 + j / 2 + (j & 1) * w; }));
-}
-
-// ---- butterflies
-
-template <class T>
-struct Pair {
-  Vector<T> re, im;
-};
-template <class T>
-RL_INLINE Pair<T> operator+(Pair<T> a, Pair<T> b) {
-  return {a.re + b.re, a.im + b.im};
-}
-template <class T>
-RL_INLINE Pair<T> operator-(Pair<T> a, Pair<T> b) {
-  return {a.re - b.re, a.im - b.im};
-}
-template <class T>
-RL_INLINE Pair<T> times(Pair<T> a, T re, T im) {
-  return {a.re * re - a.im * im, a.re * im + a.im * re};
-}
-template <class T>
-RL_INLINE Pair<T> times_minus_i(Pair<T> a) {
-  return {a.im, -a.re};
-}
-
-template <class T>
-RL_INLINE void butterfly4(Pair<T>& a, Pair<T>& b, Pair<T>& c, Pair<T>& d) {
-  const Pair<T> s = a + c, t = a - c, u = b + d, v = times_minus_i(b - d);
-  a = s + u;
-  b = t + v;
-  c = s - u;
-  d = t - v;
-}
-
-// kRadix values to their transform; roots: cos and sin of 2 pi j / kRadix.
-template <class T, int kRadix>
-RL_INLINE void butterfly(Pair<T>* a, const T* roots) {
-  if constexpr (kRadix == 2) {
-    const Pair<T> t = a[0];
-    a[0] = t + a[1];
-    a[1] = t - a[1];
-  } else if constexpr (kRadix == 3) {
-    constexpr T sine = static_cast<T>(0.86602540378443864676);
-    const Pair<T> sum = a[1] + a[2], d = a[1] - a[2];
-    const Pair<T> middle = {a[0].re - sum.re * T(0.5), a[0].im - sum.im * T(0.5)};
-    const Vector<T> re = d.im * sine, im = d.re * sine;
-    a[0] = a[0] + sum;
-    a[1] = {middle.re + re, middle.im - im};
-    a[2] = {middle.re - re, middle.im + im};
-  } else if constexpr (kRadix == 4) {
-    butterfly4(a[0], a[1], a[2], a[3]);
-  } else if constexpr (kRadix == 8) {
-    constexpr T r = static_cast<T>(0.70710678118654752440);
-    butterfly4(a[0], a[2], a[4], a[6]);
-    butterfly4(a[1], a[3], a[5], a[7]);
-    const Pair<T> b1 = {(a[3].re + a[3].im) * r, (a[3].im - a[3].re) * r};
-    const Pair<T> b2 = times_minus_i(a[5]);
-    const Pair<T> b3 = {(a[7].im - a[7].re) * r, (a[7].re + a[7].im) * -r};
-    const Pair<T> e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], b0 = a[1];
-    a[0] = e0 + b0;
-    a[1] = e1 + b1;
-    a[2] = e2 + b2;
-    a[3] = e3 + b3;
-    a[4] = e0 - b0;
-    a[5] = e1 - b1;
-    a[6] = e2 - b2;
-    a[7] = e3 - b3;
-  } else {
-    constexpr int half = kRadix / 2;
-    Pair<T> sum[half + 1], difference[half + 1], total = a[0];
-#pragma GCC unroll 8
-    for (int j = 1; j <= half; ++j) {
-      sum[j] = a[j] + a[kRadix - j];
-      difference[j] = a[j] - a[kRadix - j];
-      total = total + sum[j];
-    }
-#pragma GCC unroll 8
-    for (int k = 1; k <= half; ++k) {
-      Pair<T> u = a[0], v = {};
-#pragma GCC unroll 8
-      for (int j = 1; j <= half; ++j) {
-        const T c = roots[j * k % kRadix], s = roots[kRadix + j * k % kRadix];
-        u.re += sum[j].re * c;
-        u.im += sum[j].im * c;
-        v.re += difference[j].re * s;
-        v.im += difference[j].im * s;
-      }
-      a[k] = {u.re + v.im, u.im - v.re};
-      a[kRadix - k] = {u.re - v.im, u.im + v.re};
-    }
-    a[0] = total;
-  }
-}
-
-// The same for a radix that is not known at compile time.
-template <class T>
-void butterfly_of(int radix, Pair<T>* a, const T* roots) {
-  const int half = radix / 2;
-  Pair<T> sum[kFftLargestPrime / 2 + 1], difference[kFftLargestPrime / 2 + 1], total = a[0];
-  for (int j = 1; j <= half; ++j) {
-    sum[j] = a[j] + a[radix - j];
-    difference[j] = a[j] - a[radix - j];
-    total = total + sum[j];
-  }
-  for (int k = 1; k <= half; ++k) {
-    Pair<T> u = a[0], v = {};
-    int at = 0;
-    for (int j = 1; j <= half; ++j) {
-      at += k;
-      if (at >= radix) at -= radix;
-      const T c = roots[at], s = roots[radix + at];
-      u.re += sum[j].re * c;
-      u.im += sum[j].im * c;
-      v.re += difference[j].re * s;
-      v.im += difference[j].im * s;
-    }
-    a[k] = {u.re + v.im, u.im - v.re};
-    a[radix - k] = {u.re - v.im, u.im + v.re};
-  }
-  a[0] = total;
-}
-
-template <class T, int kRadix, bool kTwiddled>
-RL_INLINE void pass_block(const Vector<T>* x, Vector<T>* y, int64_t m, int64_t s, const T* w, const T* roots) {
-  for (int64_t q = 0; q < s; ++q) {
-    Pair<T> a[kRadix];
-#pragma GCC unroll 16
-    for (int k = 0; k < kRadix; ++k) a[k] = {x[2 * (q + s * m * k)], x[2 * (q + s * m * k) + 1]};
-    butterfly<T, kRadix>(a, roots);
-#pragma GCC unroll 16
-    for (int k = 0; k < kRadix; ++k) {
-      Pair<T> b = a[k];
-      if (kTwiddled && k > 0) b = times(b, w[2 * k - 2], w[2 * k - 1]);
-      y[2 * (q + s * k)] = b.re;
-      y[2 * (q + s * k) + 1] = b.im;
-    }
-  }
-}
-
-template <class T, int kRadix>
-void run_pass(const FftPass& pass, const Vector<T>* x, Vector<T>* y) {
-  const T *w = static_cast<const T*>(pass.twiddles), *roots = static_cast<const T*>(pass.roots);
-  const int64_t m = pass.m, s = pass.s;
-  pass_block<T, kRadix, false>(x, y, m, s, w, roots);
-  for (int64_t p = 1; p < m; ++p) {
-    pass_block<T, kRadix, true>(x + 2 * s * p, y + 2 * s * kRadix * p, m, s, w + 2 * (kRadix - 1) * p, roots);
-  }
-}
-
-template <class T>
-void run_pass_of(const FftPass& pass, const Vector<T>* x, Vector<T>* y) {
-  const T *w = static_cast<const T*>(pass.twiddles), *roots = static_cast<const T*>(pass.roots);
-  const int64_t m = pass.m, s = pass.s;
-  const int radix = pass.radix;
-  for (int64_t p = 0; p < m; ++p) {
-    for (int64_t q = 0; q < s; ++q) {
-      Pair<T> a[kFftLargestPrime];
-      for (int k = 0; k < radix; ++k) a[k] = {x[2 * (q + s * (p + m * k))], x[2 * (q + s * (p + m * k)) + 1]};
-      butterfly_of<T>(radix, a, roots);
-      for (int k = 0; k < radix; ++k) {
-        const T* t = w + 2 * ((radix - 1) * p + k - 1);
-        const Pair<T> b = k > 0 ? times(a[k], t[0], t[1]) : a[k];
-        y[2 * (q + s * (radix * p + k))] = b.re;
-        y[2 * (q + s * (radix * p + k)) + 1] = b.im;
-      }
-    }
-  }
-}
-
-// Transforms what is in a, with b as second buffer; returns the one that holds the result.
-template <class T>
-Vector<T>* run_lanes(const FftLanePlan& plan, Vector<T>* a, Vector<T>* b) {
-  for (int i = 0; i < plan.count; ++i) {
-    const FftPass& pass = plan.passes[i];
-    switch (pass.radix) {
-      case 2:
-        run_pass<T, 2>(pass, a, b);
-        break;
-      case 3:
-        run_pass<T, 3>(pass, a, b);
-        break;
-      case 4:
-        run_pass<T, 4>(pass, a, b);
-        break;
-      case 5:
-        run_pass<T, 5>(pass, a, b);
-        break;
-      case 7:
-        run_pass<T, 7>(pass, a, b);
-        break;
-      case 8:
-        run_pass<T, 8>(pass, a, b);
-        break;
-      case 11:
-        run_pass<T, 11>(pass, a, b);
-        break;
-      case 13:
-        run_pass<T, 13>(pass, a, b);
-        break;
-      default:
-        run_pass_of<T>(pass, a, b);
-    }
-    Vector<T>* const t = a;
-    a = b;
-    b = t;
-  }
-  return a;
-}
 
 // ---- into lanes and back
 
@@ -344,28 +79,22 @@ RL_INLINE void store_lines(const FftGroup& g, int64_t count, int flip, const Vec
   for (int64_t c = 0; c < whole; c += w) store_chunk<T>(g, count, c, flip, dense, work);
 }
 
+// Whether a full vector of lines begins at numbers `step` apart.
 template <class T>
-bool neighbours(const int64_t* at, int lines) {
+bool neighbours(const int64_t* at, int lines, int64_t step) {
   if (lines != kWidth<T>) return false;
   for (int l = 1; l < lines; ++l)
-    if (at[l] != at[0] + 2 * l) return false;
+    if (at[l] != at[0] + step * l) return false;
   return true;
 }
 
 template <class T>
-void load_group(const FftGroup& g, int64_t n, Vector<T>* work) {
-  constexpr int w = kWidth<T>;
-  const int flip = g.inverse;
+void load_group(const FftGroup& g, int64_t n, bool flip, Vector<T>* work) {
   const T* in = static_cast<const T*>(g.in);
   if (g.in_step == 2) return load_lines<T>(g, 2 * n, flip, work);
-  if (neighbours<T>(g.in_at, g.lines)) {
-    for (int64_t k = 0; k < n; ++k) {
-      const T* p = in + g.in_at[0] + k * g.in_step;
-      Vector<T> re, im;
-      split_pairs<T>(load(p), load(p + w), &re, &im);
-      work[2 * k + flip] = re;
-      work[2 * k + 1 - flip] = im;
-    }
+  if (neighbours<T>(g.in_at, g.lines, 2)) {
+    const FromColumns<T> from{in + g.in_at[0], g.in_step, flip};
+    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{work}(k, from(k));
     return;
   }
   for (int64_t k = 0; k < n; ++k) {
@@ -376,32 +105,58 @@ void load_group(const FftGroup& g, int64_t n, Vector<T>* work) {
       im[l] = p[1];
     }
     work[2 * k + flip] = re;
-    work[2 * k + 1 - flip] = im;
+    work[2 * k + !flip] = im;
   }
 }
 
 template <class T>
-void store_group(const FftGroup& g, int64_t n, const Vector<T>* work) {
-  constexpr int w = kWidth<T>;
-  const int flip = g.inverse;
+void store_group(const FftGroup& g, int64_t n, bool flip, const Vector<T>* work) {
   T* out = static_cast<T*>(g.out);
   const T scale = static_cast<T>(g.scale);
   if (g.out_step == 2) return store_lines<T>(g, 2 * n, flip, work);
-  const bool together = neighbours<T>(g.out_at, g.lines);
+  if (neighbours<T>(g.out_at, g.lines, 2)) {
+    const ToColumns<T> to{out + g.out_at[0], g.out_step, flip, scale};
+    for (int64_t k = 0; k < n; ++k) to(k, FromBuffer<T>{work}(k));
+    return;
+  }
   for (int64_t k = 0; k < n; ++k) {
-    const Vector<T> re = work[2 * k + flip] * scale, im = work[2 * k + 1 - flip] * scale;
+    const Vector<T> re = work[2 * k + flip] * scale, im = work[2 * k + !flip] * scale;
+    for (int l = 0; l < g.lines; ++l) {
+      T* p = out + g.out_at[l] + k * g.out_step;
+      p[0] = re[l];
+      p[1] = im[l];
+    }
+  }
+}
+
+// `count` real numbers of every line
+template <class T>
+void load_numbers(const FftGroup& g, int64_t count, Vector<T>* work) {
+  const T* in = static_cast<const T*>(g.in);
+  if (g.in_step == 1) return load_lines<T>(g, count, 0, work);
+  if (neighbours<T>(g.in_at, g.lines, 1)) {
+    for (int64_t k = 0; k < count; ++k) work[k] = load(in + g.in_at[0] + k * g.in_step);
+    return;
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    Vector<T> v = {};
+    for (int l = 0; l < g.lines; ++l) v[l] = in[g.in_at[l] + k * g.in_step];
+    work[k] = v;
+  }
+}
+
+template <class T>
+void store_numbers(const FftGroup& g, int64_t count, int flip, const Vector<T>* work) {
+  T* out = static_cast<T*>(g.out);
+  const T scale = static_cast<T>(g.scale);
+  if (g.out_step == 1) return store_lines<T>(g, count, flip, work);
+  const bool together = neighbours<T>(g.out_at, g.lines, 1);
+  for (int64_t k = 0; k < count; ++k) {
+    const Vector<T> v = work[k ^ flip] * scale;
     if (together) {
-      T* p = out + g.out_at[0] + k * g.out_step;
-      Vector<T> a, b;
-      join_pairs<T>(re, im, &a, &b);
-      store(p, a);
-      store(p + w, b);
+      store(out + g.out_at[0] + k * g.out_step, v);
     } else {
-      for (int l = 0; l < g.lines; ++l) {
-        T* p = out + g.out_at[l] + k * g.out_step;
-        p[0] = re[l];
-        p[1] = im[l];
-      }
+      for (int l = 0; l < g.lines; ++l) out[g.out_at[l] + k * g.out_step] = v[l];
     }
   }
 }
@@ -413,21 +168,90 @@ struct Buffers {
   Buffers(void* work, int64_t n) : a(static_cast<Vector<T>*>(work)), b(a + 2 * n + kWidth<T>) {}
 };
 
-template <class T>
-void lanes(const FftPlan& plan, const FftGroup& g, void* work) {
-  const Buffers<T> buffers(work, plan.n);
-  load_group<T>(g, plan.n, buffers.a);
-  store_group<T>(g, plan.n, run_lanes<T>(plan.lanes, buffers.a, buffers.b));
+// A full vector of contiguous lines of kSize elements, in registers from start to end
+template <class T, int kSize>
+RL_INLINE void short_lines(const FftGroup& g) {
+  constexpr int w = kWidth<T>, chunks = 2 * kSize / w;
+  const T* in = static_cast<const T*>(g.in);
+  T* out = static_cast<T*>(g.out);
+  const T scale = static_cast<T>(g.scale);
+  const bool flip = g.inverse;
+  Pair<T> a[kSize];
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) {
+    Vector<T> rows[w];
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) rows[l] = load(in + g.in_at[l] + c * w);
+    transpose<T>(rows);
+#pragma GCC unroll 8
+    for (int j = 0; j < w / 2; ++j) a[c * w / 2 + j] = {rows[2 * j], rows[2 * j + 1]};
+  }
+  if (flip) {
+#pragma GCC unroll 16
+    for (int k = 0; k < kSize; ++k) a[k] = {a[k].im, a[k].re};
+  }
+  butterfly<T, kSize>(a, nullptr);
+  if (flip) {
+#pragma GCC unroll 16
+    for (int k = 0; k < kSize; ++k) a[k] = {a[k].im, a[k].re};
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) {
+    Vector<T> rows[w];
+#pragma GCC unroll 8
+    for (int j = 0; j < w / 2; ++j) {
+      rows[2 * j] = a[c * w / 2 + j].re * scale;
+      rows[2 * j + 1] = a[c * w / 2 + j].im * scale;
+    }
+    transpose<T>(rows);
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) store(out + g.out_at[l] + c * w, rows[l]);
+  }
 }
 
-// z = transform of n complex numbers that are pairs of 2 n real ones. With a = z[k], b = conj(z[n - k]), the transform
-// of the even ones is (a + b) / 2, of the odd ones (a - b) / 2i.
+template <class T>
+void lanes(const FftPlan& plan, const FftGroup& g, void* work) {
+  constexpr int w = kWidth<T>;
+  const bool flip = g.inverse;
+  if (g.in_step == 2 && g.out_step == 2 && g.lines == w) {
+    if constexpr (w >= 4 && w <= 16) {
+      if (plan.n == w) return short_lines<T, w>(g);
+    }
+    if constexpr (w >= 8) {
+      if (plan.n == w / 2) return short_lines<T, w / 2>(g);
+    }
+  }
+  const Buffers<T> buffers(work, plan.n);
+  Vector<T>*a = buffers.a, *b = buffers.b;
+  const bool columns_in = g.in_step != 2 && neighbours<T>(g.in_at, g.lines, 2);
+  const bool columns_out = g.out_step != 2 && neighbours<T>(g.out_at, g.lines, 2);
+  const FromColumns<T> from{static_cast<const T*>(g.in) + g.in_at[0], g.in_step, flip};
+  const ToColumns<T> to{static_cast<T*>(g.out) + g.out_at[0], g.out_step, flip, static_cast<T>(g.scale)};
+  if (columns_in && columns_out && plan.lanes.count == 1 && run_common<T>(plan.lanes.passes[0], from, to)) return;
+  int done = 0;
+  if (columns_in)
+    done = run_first<T>(plan.lanes, from, a);
+  else
+    load_group<T>(g, plan.n, flip, a);
+  if (columns_out)
+    run_last<T>(plan.lanes, done, a, b, to);
+  else
+    store_group<T>(g, plan.n, flip, run_passes<T>(plan.lanes, done, plan.lanes.count, a, b));
+}
+
+// Of n complex numbers that are pairs of 2 n real ones, z is the transform. With a = z[k], b = conj(z[n - k]), that of
+// the even ones is (a + b) / 2, of the odd ones (a - b) / 2i.
 template <class T>
 void lanes_real(const FftPlan& plan, const FftGroup& g, void* work) {
   const int64_t n = plan.n;
   const Buffers<T> buffers(work, n + 1);
+  if (g.odd) {
+    load_numbers<T>(g, n, buffers.b);
+    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{buffers.a}(k, {buffers.b[k], Vector<T>{}});
+    return store_group<T>(g, n / 2 + 1, false, run_lanes<T>(plan.lanes, buffers.a, buffers.b));
+  }
   const T* w = static_cast<const T*>(plan.halves);
-  load_lines<T>(g, 2 * n, 0, buffers.a);
+  load_numbers<T>(g, 2 * n, buffers.a);
   Vector<T>* z = run_lanes<T>(plan.lanes, buffers.a, buffers.b);
   const Vector<T> first = z[0], second = z[1];
   z[0] = first + second;
@@ -443,16 +267,27 @@ void lanes_real(const FftPlan& plan, const FftGroup& g, void* work) {
     z[2 * (n - k)] = even.re - odd.re;
     z[2 * (n - k) + 1] = odd.im - even.im;
   }
-  store_lines<T>(g, 2 * n + 2, 0, z);
+  store_group<T>(g, n + 1, false, z);
 }
 
 template <class T>
 void lanes_to_real(const FftPlan& plan, const FftGroup& g, void* work) {
   const int64_t n = plan.n;
   const Buffers<T> buffers(work, n + 1);
-  const T* w = static_cast<const T*>(plan.halves);
   Vector<T>* x = buffers.a;
-  load_lines<T>(g, 2 * n + 2, 0, x);
+  if (g.odd) {
+    load_group<T>(g, n / 2 + 1, true, x);
+    x[0] = Vector<T>{};
+    for (int64_t k = 1; 2 * k < n; ++k) {
+      x[2 * (n - k)] = -x[2 * k];
+      x[2 * (n - k) + 1] = x[2 * k + 1];
+    }
+    x = run_lanes<T>(plan.lanes, x, buffers.b);
+    for (int64_t k = 0; k < n; ++k) x[k] = x[2 * k + 1];
+    return store_numbers<T>(g, n, 0, x);
+  }
+  const T* w = static_cast<const T*>(plan.halves);
+  load_group<T>(g, n + 1, false, x);
   const Vector<T> first = x[0], last = x[2 * n];
   x[1] = first + last;  // parts change places, for an inverse transform
   x[0] = first - last;
@@ -464,7 +299,209 @@ void lanes_to_real(const FftPlan& plan, const FftGroup& g, void* work) {
     x[2 * (n - k) + 1] = even.re + odd.im;
     x[2 * (n - k)] = odd.re - even.im;
   }
-  store_lines<T>(g, 2 * n, 1, run_lanes<T>(plan.lanes, x, buffers.b));
+  store_numbers<T>(g, 2 * n, 1, run_lanes<T>(plan.lanes, x, buffers.b));
+}
+
+// ---- contiguous lines, one or a few at a time: the matrix [w][m] of a line has its columns in lanes, then its rows
+
+// The first pass of lanes that hold elements p, p + 1, ... of the m in a row of the matrix, and the factors after it:
+// w elements of each lane, to out[lane][part].
+template <class T>
+RL_INLINE void turn(Pair<T>* a, const T* factors, Vector<T>* out) {
+  constexpr int w = kWidth<T>;
+  butterfly<T, w>(a, nullptr);
+  Vector<T> re[w], im[w];
+  re[0] = a[0].re;
+  im[0] = a[0].im;
+#pragma GCC unroll 16
+  for (int k = 1; k < w; ++k) {
+    const T* f = factors + 2 * w * (k - 1);
+    const Pair<T> r = times(a[k], Pair<T>{load(f), load(f + w)});
+    re[k] = r.re;
+    im[k] = r.im;
+  }
+  transpose<T>(re);
+  transpose<T>(im);
+#pragma GCC unroll 16
+  for (int k = 0; k < w; ++k) {
+    out[2 * k] = re[k];
+    out[2 * k + 1] = im[k];
+  }
+}
+
+// A vector of kPieces pieces of memory, `step` numbers apart
+template <class T, int kPieces, int... kLanes>
+RL_INLINE auto load_pieces(const T* p, int64_t step, std::integer_sequence<int, kLanes...>) {
+  typedef T Piece __attribute__((vector_size(kVectorBytes / kPieces)));
+  if constexpr (kPieces == 1) {
+    return load(p);
+  } else {
+    constexpr int half = static_cast<int>(sizeof...(kLanes));
+    typedef T Half __attribute__((vector_size(kVectorBytes / 2)));
+    Half h[2];
+    if constexpr (kPieces == 2) {
+      std::memcpy(&h[0], p, sizeof(Piece));
+      std::memcpy(&h[1], p + step, sizeof(Piece));
+    } else {
+      Piece q[4];
+      for (int i = 0; i < 4; ++i) std::memcpy(&q[i], p + i * step, sizeof(Piece));
+      h[0] = __builtin_shufflevector(q[0], q[1], kLanes...);
+      h[1] = __builtin_shufflevector(q[2], q[3], kLanes...);
+    }
+    static_assert(half == kWidth<T> / 2);
+    return __builtin_shufflevector(h[0], h[1], kLanes..., (kLanes + half)...);
+  }
+}
+
+// Lanes of w / m lines, m <= w / 2
+template <class T, int kParts>
+RL_INLINE void turn_together(const FftPlan& plan, const T* in, int64_t stride, bool flip, Vector<T>* out) {
+  constexpr int w = kWidth<T>, m = w / kParts;
+  constexpr int pieces = kParts / 2;  // of a vector
+  Pair<T> a[w];
+#pragma GCC unroll 16
+  for (int k = 0; k < w; ++k) {
+    const T* p = in + 2 * m * k;
+    const auto half = std::make_integer_sequence<int, w / 2>{};
+    const Vector<T> x = load_pieces<T, pieces>(p, stride, half);
+    const Vector<T> y = load_pieces<T, pieces>(p + pieces * stride, stride, half);
+    if (flip)
+      split_pairs<T>(x, y, &a[k].im, &a[k].re);
+    else
+      split_pairs<T>(x, y, &a[k].re, &a[k].im);
+  }
+  turn<T>(a, static_cast<const T*>(plan.turns), out);
+}
+
+// Lanes of one line
+template <class T>
+void turn_line(const FftPlan& plan, const T* in, bool flip, Vector<T>* out) {
+  constexpr int w = kWidth<T>;
+  const int64_t m = plan.m;
+  const T* factors = static_cast<const T*>(plan.turns);
+  int64_t p = 0;
+  for (; p + w <= m; p += w, factors += 2 * w * (w - 1)) {
+    Pair<T> a[w];
+#pragma GCC unroll 16
+    for (int k = 0; k < w; ++k) a[k] = load_complex<T>(in + 2 * (p + m * k), flip);
+    turn<T>(a, factors, out + 2 * p);
+  }
+  if (p == m) return;
+  // What follows is in the line too, but for the last numbers.
+  Pair<T> a[w];
+#pragma GCC unroll 16
+  for (int k = 0; k < w - 1; ++k) a[k] = load_complex<T>(in + 2 * (p + m * k), flip);
+  T end[2 * w] = {};
+  std::memcpy(end, in + 2 * (p + m * (w - 1)), static_cast<size_t>(m - p) * 2 * sizeof(T));
+  a[w - 1] = load_complex<T>(end, flip);
+  turn<T>(a, factors, out + 2 * p);
+}
+
+template <class T>
+struct ToLine {
+  T* p;
+  bool flip;
+  T scale;
+  RL_INLINE void operator()(int64_t i, Pair<T> v) const {
+    store_complex<T>(p + 2 * kWidth<T> * i, {v.re * scale, v.im * scale}, flip);
+  }
+};
+
+template <class T>
+RL_INLINE Vector<T> reversed(Vector<T> a, Vector<T> b) {
+  // b's first lane, then a's from the last to the second
+  return __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr { return kWidth<T> - j; }));
+}
+
+// The transform of 2 n real numbers from z, that of n complex ones in m vectors (and room for one more)
+template <class T>
+void split_line(const FftPlan& plan, Vector<T>* z, T scale, T* out) {
+  constexpr int w = kWidth<T>;
+  const int64_t n = plan.n, m = plan.m;
+  const T half = scale * T(0.5);
+  const T* f = static_cast<const T*>(plan.halves_in_lanes);
+  z[2 * m] = z[0];
+  z[2 * m + 1] = z[1];
+  const T last = (z[0][0] - z[1][0]) * scale;
+  for (int64_t i = 0; i < m; ++i, f += 2 * w) {
+    const Vector<T>*x = z + 2 * i, *y = z + 2 * (m - 1 - i);
+    const Pair<T> a = {x[0] * half, x[1] * half};
+    const Pair<T> b = {reversed<T>(y[0], y[2]) * half, reversed<T>(y[1], y[3]) * half};
+    const Pair<T> odd = times(Pair<T>{a.im + b.im, b.re - a.re}, Pair<T>{load(f), load(f + w)});
+    store_complex<T>(out + 2 * w * i, {a.re + b.re + odd.re, a.im - b.im + odd.im}, false);
+  }
+  out[1] = 0;
+  out[2 * n] = last;
+  out[2 * n + 1] = 0;
+}
+
+// n complex numbers whose transform gives 2 n real ones, from the n + 1 that are not mirror images
+template <class T>
+void join_line(const FftPlan& plan, const T* in, T* out) {
+  constexpr int w = kWidth<T>;
+  const int64_t n = plan.n, m = plan.m;
+  const T* f = static_cast<const T*>(plan.halves_in_lanes);
+  for (int64_t i = 0; i < m; ++i, f += 2 * w) {
+    const Pair<T> a = load_complex<T>(in + 2 * w * i, false);
+    const T* q = in + 2 * (n - w * i - w + 1);
+    const Vector<T> x = load(q), y = load(q + w);
+    const Pair<T> b = {
+        __builtin_shuffle(x, y, lanes_of<T>([](int j) constexpr { return 2 * (kWidth<T> - 1 - j); })),
+        __builtin_shuffle(x, y, lanes_of<T>([](int j) constexpr { return 2 * (kWidth<T> - 1 - j) + 1; }))};
+    const Pair<T> odd = times(Pair<T>{a.re - b.re, a.im + b.im}, Pair<T>{load(f), -load(f + w)});
+    store_complex<T>(out + 2 * w * i, {a.re + b.re - odd.im, a.im - b.im + odd.re}, false);
+  }
+  out[0] = in[0] + in[2 * n];  // imaginary parts of the first and the last number are not looked at
+  out[1] = in[0] - in[2 * n];
+}
+
+template <class T>
+void lines(const FftPlan& plan, const FftLines& g, void* work) {
+  constexpr int w = kWidth<T>;
+  const int64_t m = plan.m, room = 2 * ((m > w ? m : w) + w);
+  Vector<T>*a = static_cast<Vector<T>*>(work), *b = a + room;
+  T* z = reinterpret_cast<T*>(b + room);
+  const T scale = static_cast<T>(g.scale);
+  const bool flip = g.inverse;
+  const int64_t together = plan.together;
+  int64_t stride = g.in_step;
+  for (int64_t l = 0; l < g.count; l += together) {
+    const T* in = static_cast<const T*>(g.in) + l * g.in_step;
+    const int64_t some = g.count - l < together ? g.count - l : together;
+    if (g.kind == FftLines::kToReal || some < together) {
+      // Lines that are not there are those of before.
+      stride = 2 * plan.n;
+      for (int64_t i = 0; i < some; ++i) {
+        if (g.kind == FftLines::kToReal)
+          join_line<T>(plan, in + i * g.in_step, z + i * stride);
+        else
+          std::memcpy(z + i * stride, in + i * g.in_step, static_cast<size_t>(stride) * sizeof(T));
+      }
+      in = z;
+    }
+    if (together == 1)
+      turn_line<T>(plan, in, flip, a);
+    else if (together == 2)
+      turn_together<T, 2>(plan, in, stride, flip, a);
+    else if constexpr (w >= 8) {
+      if (together == 4) {
+        turn_together<T, 4>(plan, in, stride, flip, a);
+      } else {
+        if constexpr (w >= 16) turn_together<T, 8>(plan, in, stride, flip, a);
+      }
+    }
+    for (int64_t i = 0; i < some; ++i) {
+      T* out = static_cast<T*>(g.out) + (l + i) * g.out_step;
+      Vector<T>* x = a + 2 * m * i;
+      if (g.kind == FftLines::kReal) {
+        Vector<T>* const y = reinterpret_cast<Vector<T>*>(z);
+        run_last<T>(plan.rest, 0, x, b, ToBuffer<T>{y});
+        split_line<T>(plan, y, scale, out);
+      } else {
+        run_last<T>(plan.rest, 0, x, b, ToLine<T>{out, flip, scale});
+      }
+    }
+  }
 }
 
 // ---- a single line, in two steps
@@ -474,28 +511,20 @@ void columns(const FftPlan& plan, const void* in_data, bool inverse, void* middl
   constexpr int w = kWidth<T>;
   const int64_t n1 = plan.n1, n2 = plan.n2, start = block * w;
   const int lines = static_cast<int>(n2 - start < w ? n2 - start : w);
-  int64_t at[w];
-  for (int l = 0; l < w; ++l) at[l] = 2 * (start + l);
   const Buffers<T> buffers(work, n1);
-  load_group<T>({in_data, nullptr, at, nullptr, 2 * n2, 0, lines, inverse, 1.0}, n1, buffers.a);
-  const Vector<T>* x = run_lanes<T>(plan.first, buffers.a, buffers.b);
+  Vector<T>*a = buffers.a, *b = buffers.b;
+  int done = 0;
+  if (lines == w) {
+    done = run_first<T>(plan.first, FromColumns<T>{static_cast<const T*>(in_data) + 2 * start, 2 * n2, inverse}, a);
+  } else {
+    int64_t at[w];
+    for (int l = 0; l < w; ++l) at[l] = 2 * (start + l);
+    load_group<T>({in_data, nullptr, at, nullptr, 2 * n2, 0, lines, inverse, false, 1.0}, n1, inverse, a);
+  }
   Vector<T>* middle = static_cast<Vector<T>*>(middle_data) + 2 * block * ((n1 + w - 1) / w * w);
-  const T* block_factors = static_cast<const T*>(plan.block_factors) + 2 * block * n1;
-  const T* lane_factors = static_cast<const T*>(plan.lane_factors);
-  if (block == 0) {
-    for (int64_t k = 0; k < n1; ++k) {
-      const Vector<T> re = load(lane_factors + 2 * w * k), im = load(lane_factors + 2 * w * k + w);
-      middle[2 * k] = x[2 * k] * re - x[2 * k + 1] * im;
-      middle[2 * k + 1] = x[2 * k] * im + x[2 * k + 1] * re;
-    }
-    return;
-  }
-  for (int64_t k = 0; k < n1; ++k) {
-    const Pair<T> lane = {load(lane_factors + 2 * w * k), load(lane_factors + 2 * w * k + w)};
-    const Pair<T> f = times(lane, block_factors[2 * k], block_factors[2 * k + 1]);
-    middle[2 * k] = x[2 * k] * f.re - x[2 * k + 1] * f.im;
-    middle[2 * k + 1] = x[2 * k] * f.im + x[2 * k + 1] * f.re;
-  }
+  run_last<T>(plan.first, done, a, b,
+              ToMiddle<T>{middle, static_cast<const T*>(plan.lane_factors),
+                          static_cast<const T*>(plan.block_factors) + 2 * block * n1});
 }
 
 template <class T>
@@ -521,11 +550,15 @@ void rows(const FftPlan& plan, const void* middle_data, bool inverse, double sca
       }
     }
   }
+  const int lines = static_cast<int>(n1 - start < w ? n1 - start : w);
+  if (lines == w) {
+    T* out = static_cast<T*>(out_data) + 2 * start;
+    return run_last<T>(plan.second, 0, buffers.a, buffers.b, ToColumns<T>{out, 2 * n1, inverse, static_cast<T>(scale)});
+  }
   const Vector<T>* x = run_lanes<T>(plan.second, buffers.a, buffers.b);
   int64_t at[w];
   for (int l = 0; l < w; ++l) at[l] = 2 * (start + l);
-  const int lines = static_cast<int>(n1 - start < w ? n1 - start : w);
-  store_group<T>({nullptr, out_data, nullptr, at, 0, 2 * n1, lines, inverse, scale}, n2, x);
+  store_group<T>({nullptr, out_data, nullptr, at, 0, 2 * n1, lines, inverse, false, scale}, n2, inverse, x);
 }
 
 // ---- whole lines of interleaved numbers
@@ -533,12 +566,18 @@ void rows(const FftPlan& plan, const void* middle_data, bool inverse, double sca
 template <class T>
 void multiply(const void* a_data, const void* b_data, void* out_data, int64_t n, double scale, bool swap_in,
               bool swap_out) {
+  constexpr int w = kWidth<T>;
   const T *a = static_cast<const T*>(a_data), *b = static_cast<const T*>(b_data);
   T* out = static_cast<T*>(out_data);
   const T s = static_cast<T>(scale);
-  for (int64_t i = 0; i < n; ++i) {
-    const T re = a[2 * i + swap_in], im = a[2 * i + !swap_in], c = b[2 * i] * s, d = b[2 * i + 1] * s;
-    const T x = re * c - im * d, y = re * d + im * c;
+  int64_t i = 0;
+  for (; i + w <= n; i += w) {
+    const Pair<T> r = times(load_complex<T>(a + 2 * i, swap_in), load_complex<T>(b + 2 * i, false));
+    store_complex<T>(out + 2 * i, {r.re * s, r.im * s}, swap_out);
+  }
+  for (; i < n; ++i) {
+    const T re = a[2 * i + swap_in], im = a[2 * i + !swap_in], c = b[2 * i], d = b[2 * i + 1];
+    const T x = (re * c - im * d) * s, y = (re * d + im * c) * s;
     out[2 * i + swap_out] = x;
     out[2 * i + !swap_out] = y;
   }
@@ -585,8 +624,8 @@ void join(const FftPlan& plan, const void* in, void* out) {
 }
 
 template <class T>
-constexpr FftLoops kLoops = {kWidth<T>, lanes<T>,    lanes_real<T>, lanes_to_real<T>, columns<T>,
-                             rows<T>,   multiply<T>, split<T>,      join<T>};
+constexpr FftLoops kLoops = {kWidth<T>,  lanes<T>, lanes_real<T>, lanes_to_real<T>, lines<T>,
+                             columns<T>, rows<T>,  multiply<T>,   split<T>,         join<T>};
 
 constexpr FftTable table = {kLoops<float>, kLoops<double>};
 

@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
+constexpr int64_t kLargestMatrix = 8192;
+
 struct Root {
   double re, im;
 };
@@ -61,13 +63,14 @@ struct Builder {
     int radices[kFftMaxPasses], count = 0, twos = 0;
     int64_t rest = n;
     for (; rest % 2 == 0; rest /= 2) ++twos;
-    while (twos > 0) {
-      const int bits = twos == 1 ? 1 : twos == 2 || twos == 4 ? 2 : 3;
+    for (int p = 3; p <= kFftLargestPrime; p += 2)
+      for (; rest % p == 0; rest /= p) radices[count++] = p;
+    // Radices of up to 16, as few and as even as they can be
+    for (int left = (twos + 3) / 4; left > 0; --left) {
+      const int bits = twos / left;
       radices[count++] = 1 << bits;
       twos -= bits;
     }
-    for (int p = 3; p <= kFftLargestPrime; p += 2)
-      for (; rest % p == 0; rest /= p) radices[count++] = p;
     int64_t size = n, s = 1;
     lane.count = 0;
     for (int i = 0; i < count; ++i) {
@@ -117,6 +120,42 @@ bool is_smooth(int64_t n) {
 
 int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
+// Whether a line goes through vectors as a matrix with as many rows as they have lanes.
+bool matrix_fits(int64_t n, int64_t width) {
+  const int64_t m = n / width;
+  if (width < 4 || n % width != 0 || m < 2 || n > kLargestMatrix) return false;
+  return 4 * m >= 3 * width || (m <= 8 && width % m == 0);
+}
+
+void matrix(FftPlan& plan, Builder& b, int64_t width) {
+  const int64_t n = plan.n, m = n / width, blocks = up(m, width);
+  plan.line = FftKind::kMatrix;
+  plan.m = m;
+  plan.together = width % m == 0 ? width / m : 1;
+  b.lanes(plan.rest, m);
+  b.lanes(plan.lanes, n);
+  plan.has_lanes = true;
+  plan.line_cost = (lane_work(n, plan.wide, width) + 4 * static_cast<double>(n)) / static_cast<double>(width);
+  void *turns = b.take(blocks * 2 * width * (width - 1)), *halves = b.take(2 * n);
+  if (b.failed) return;
+  for (int64_t p = 0; p < blocks * width; ++p) {
+    for (int64_t k = 1; k < width; ++k) {
+      const Root w = root_of_unity((plan.together > 1 ? p % m : p) * k, n);
+      const int64_t at = 2 * width * (p / width * (width - 1) + k - 1) + p % width;
+      b.put(turns, at, w.re);
+      b.put(turns, at + width, w.im);
+    }
+  }
+  for (int64_t k = 0; k < n; ++k) {
+    const Root w = root_of_unity(k, 2 * n);
+    const int64_t at = 2 * (k / width) * width + k % width;
+    b.put(halves, at, w.re);
+    b.put(halves, at + width, w.im);
+  }
+  plan.turns = turns;
+  plan.halves_in_lanes = halves;
+}
+
 void build(FftPlan& plan, Builder& b) {
   const int64_t n = plan.n;
   const FftTable& table = fft_table();
@@ -159,7 +198,8 @@ void build(FftPlan& plan, Builder& b) {
     const int64_t shape[1] = {m}, strides[1] = {1};
     const rl_tensor in = {values, shape, strides, 1, RL_COMPLEX128, 0, {}};
     const rl_tensor out = {transformed, shape, strides, 1, RL_COMPLEX128, 0, {}};
-    if (rl_fft(&in, 0, 0, 1.0 / static_cast<double>(m), &out) != RL_OK) b.failed = true;
+    const int dim = 0;
+    if (rl_fft(&in, &dim, 1, 0, 1.0 / static_cast<double>(m), &out) != RL_OK) b.failed = true;
     for (int64_t i = 0; i < 2 * m; ++i) b.put(kernel, i, transformed[i]);
     rl_deallocate(values);
     plan.chirp = chirp;
@@ -167,6 +207,7 @@ void build(FftPlan& plan, Builder& b) {
     return;
   }
   plan.lane_cost = plan.line_cost = lane_work(n, plan.wide, width);
+  if (matrix_fits(n, width)) return matrix(plan, b, width);
   int64_t best = 0;
   for (int64_t n1 = 2; n1 * n1 <= n; ++n1) {
     if (n % n1 != 0) continue;

@@ -26,7 +26,7 @@ struct FftLanePlan {
   FftPass passes[kFftMaxPasses];
 };
 
-enum class FftKind { kLanes, kSteps, kConvolution };
+enum class FftKind { kLanes, kMatrix, kSteps, kConvolution };
 
 struct FftPlan {
   int64_t n = 0;
@@ -35,6 +35,12 @@ struct FftPlan {
   bool has_lanes = false;
   double lane_cost = 0, line_cost = 0;  // of lines in all lanes at once; of a single line
   FftLanePlan lanes;                    // of n
+  // A matrix [w][m] in row-major order, w the numbers in a vector: its columns first, factors exp(-2 pi i p k / n)
+  // between, [block of p][k - 1][re, im][lane], then the rows. So many lines have their columns in one block of lanes
+  // together.
+  FftLanePlan rest;  // of m
+  int64_t m = 0, together = 1;
+  const void* turns = nullptr;
   // Two steps: the line as a matrix [n1][n2] in row-major order. Columns first, factors exp(-2 pi i k1 j2 / n) between:
   // those of the first column of a block of lanes ([block][n1]), and of the lanes relative to it ([n1][re, im][lane]).
   FftLanePlan first, second;
@@ -45,6 +51,7 @@ struct FftPlan {
   const void *chirp = nullptr, *kernel = nullptr;
   // exp(-2 pi i k / (2 n)), k <= n / 2: makes 2 n real numbers of n complex ones
   const void* halves = nullptr;
+  const void* halves_in_lanes = nullptr;  // k < n, [block][re, im][lane]
   int64_t bytes = 0;
   void* memory[64];
   int memory_count = 0;
@@ -66,6 +73,18 @@ struct FftGroup {
   int64_t in_step, out_step;      // from one element of a line to the next
   int lines;
   bool inverse;
+  bool odd;  // the size of real signals; an even one is twice the plan's
+  double scale;
+};
+
+// `count` contiguous lines, steps of real numbers from one to the next. Real signals have twice the plan's size.
+struct FftLines {
+  enum Kind { kComplex, kReal, kToReal };
+  const void* in;
+  void* out;
+  int64_t in_step, out_step, count;
+  Kind kind;
+  bool inverse;
   double scale;
 };
 
@@ -73,9 +92,11 @@ struct FftLoops {
   int64_t width;
   // `work` has room for 4 * width * (n + width + 1) numbers
   void (*lanes)(const FftPlan& plan, const FftGroup& group, void* work);
-  // of 2 n contiguous real numbers to n + 1 complex ones, and back
+  // of real numbers to the n / 2 + 1 complex ones that are not mirror images, and back
   void (*lanes_real)(const FftPlan& plan, const FftGroup& group, void* work);
   void (*lanes_to_real)(const FftPlan& plan, const FftGroup& group, void* work);
+  // of FftKind::kMatrix; `work` has room for 6 * n + 8 * width * width + 2 * width * (together - 1) * m numbers
+  void (*lines)(const FftPlan& plan, const FftLines& lines, void* work);
   // the two steps of a contiguous line; `middle` has room for 2 * blocks * width * (n1 + width)
   void (*columns)(const FftPlan& plan, const void* in, bool inverse, void* middle, int64_t block, void* work);
   void (*rows)(const FftPlan& plan, const void* middle, bool inverse, double scale, void* out, int64_t group,

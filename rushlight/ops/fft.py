@@ -20,34 +20,32 @@ native(
     doc="scale times the transform of complex numbers over dims.",
 )
 native(
-    "_fft_real(Tensor self, float scale) -> Tensor",
-    batch="plain",
+    "_fft_real(Tensor self, int[] dims, float scale) -> Tensor",
     out=False,
     derivative={
-        "self": lambda grad, self_shape, scale: rl._fft_to_real(
-            _weigh(grad, self_shape[-1], 0.5), self_shape[-1], scale
+        "self": lambda grad, self_shape, dims, scale: rl._fft_to_real(
+            _weigh(grad, dims[-1], self_shape[dims[-1]], 0.5), dims, self_shape[dims[-1]], scale
         )
     },
-    doc="scale times the transform of real numbers over the last dim: the n // 2 + 1 values that are no mirror images.",
+    doc="scale times the transform of real numbers over dims: n // 2 + 1 values, no mirror images, in the last one.",
 )
 native(
-    "_fft_to_real(Tensor self, int n, float scale) -> Tensor",
-    batch="plain",
+    "_fft_to_real(Tensor self, int[] dims, int n, float scale) -> Tensor",
     out=False,
-    derivative={"self": lambda grad, n, scale: _weigh(rl._fft_real(grad, scale), n, 2.0)},
-    doc="scale times the inverse transform over the last dim, of the half that determines n real numbers.",
+    derivative={"self": lambda grad, dims, n, scale: _weigh(rl._fft_real(grad, dims, scale), dims[-1], n, 2.0)},
+    doc="scale times the inverse transform over dims, of the half in the last of them that determines n real numbers.",
 )
 
 
-def _weigh(x: Any, n: int, weight: float) -> Any:
-    """Half a transform, times weight where it stands for its mirror image too."""
-    inner = x.size(-1) - (2 - n % 2)
+def _weigh(x: Any, dim: int, n: int, weight: float) -> Any:
+    """Half a transform along dim, times weight where it stands for its mirror image too."""
+    inner = x.size(dim) - (2 - n % 2)
     if inner <= 0:
         return x
-    parts = [x[..., :1], x[..., 1 : 1 + inner] * weight]
+    parts = [x.narrow(dim, 0, 1), x.narrow(dim, 1, inner) * weight]
     if n % 2 == 0:
-        parts.append(x[..., -1:])
-    return rl.cat(parts, -1)
+        parts.append(x.narrow(dim, 1 + inner, 1))
+    return rl.cat(parts, dim)
 
 
 # ---------------------------------------------------------------- arguments
@@ -135,11 +133,6 @@ def _complex(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool)
     return rl._fft_complex(x, dims, _scale(op, norm, inverse, math.prod(sizes)), inverse)
 
 
-def _at_end(x: Any, d: int, map: Any) -> Any:
-    """map, which works on the last dim, on dim d."""
-    return map(x) if d == x.dim() - 1 else map(x.movedim(d, -1)).movedim(-1, d)
-
-
 def _from_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool) -> Any:
     """The transform of real numbers: halved over the last of dims, complete over the others; or its conjugate."""
     x = _to_float(op, x, True)
@@ -148,11 +141,8 @@ def _from_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: boo
         raise RuntimeError(f"fft.{op}: must transform at least one axis")
     if s is not None:
         x = _resize(x, sizes, dims)
-    scale = _scale(op, norm, inverse, math.prod(sizes))
-    y = _at_end(x, dims[-1], lambda t: rl._fft_real(t, scale))
-    if inverse:
-        y = y.conj()
-    return rl._fft_complex(y, dims[:-1], 1.0, inverse) if len(dims) > 1 else y
+    y = rl._fft_real(x, dims, _scale(op, norm, inverse, math.prod(sizes)))
+    return y.conj() if inverse else y
 
 
 def _to_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool) -> Any:
@@ -166,13 +156,11 @@ def _to_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool)
         if sizes[-1] < 1:
             raise RuntimeError(f"fft.{op}: invalid number of data points ({sizes[-1]}) specified; expected at least 1")
     n = sizes[-1]
-    x = _resize(x, [*sizes[:-1], n // 2 + 1], dims)
-    if len(dims) > 1:
-        x = rl._fft_complex(x, dims[:-1], 1.0, inverse)
+    if s is not None:
+        x = _resize(x, [*sizes[:-1], n // 2 + 1], dims)
     if not inverse:
         x = x.conj()
-    scale = _scale(op, norm, inverse, math.prod(sizes))
-    return _at_end(x, dims[-1], lambda t: rl._fft_to_real(t, n, scale))
+    return rl._fft_to_real(x, dims, n, _scale(op, norm, inverse, math.prod(sizes)))
 
 
 # ---------------------------------------------------------------- the functions

@@ -251,7 +251,8 @@ def test_the_kernel_writes_between_no_lines(n):
     x = (np.arange(37 * n).reshape(37, n) % 11 + 2j).astype(np.complex64)
     room = np.full((37, n + 3), 7, np.complex64)
     out = room[:, :n]
-    status = lib.rl_fft(ctypes.byref(_described(x)), 1, 0, ctypes.c_double(1.0), ctypes.byref(_described(out)))
+    dim = ctypes.byref(ctypes.c_int(1))
+    status = lib.rl_fft(ctypes.byref(_described(x)), dim, 1, 0, ctypes.c_double(1.0), ctypes.byref(_described(out)))
     assert status == 0
     np.testing.assert_allclose(out, np.fft.fft(x), atol=1e-3)
     assert (room[:, n:] == 7).all()
