@@ -46,7 +46,7 @@ rl_status run_line(const FftPlan& plan, const void* in, bool inverse, double sca
     Scratch<char> work(work_size(loops, plan.n) * size);
     if (!work) return RL_MEMORY_ERROR;
     const int64_t zero = 0;
-    loops.lanes(plan, {in, out, &zero, &zero, 2, 2, 1, inverse, false, scale}, work.get());
+    loops.lanes(plan, {in, out, &zero, &zero, 2, 2, 1, inverse, false, false, scale}, work.get());
     return RL_OK;
   }
   if (plan.line == FftKind::kMatrix) {
@@ -151,6 +151,7 @@ rl_status run_groups(const FftPlan& plan, void (*loop)(const FftPlan&, const Fft
   const FftLoops& loops = loops_of(plan);
   const Lines lines(in, out, dim);
   const int64_t groups = (lines.total + loops.width - 1) / loops.width;
+  const bool out_dense = lines.count == 1 && out->strides[dim] == 1 && lines.out[0] == out->shape[dim];
   return parallel_for(groups, std::max<int64_t>(1, kTask / (plan.n * loops.width)), [&](int64_t begin, int64_t end) {
     Scratch<char> work(work_size(loops, plan.n) * number_size(plan));
     if (!work) return RL_MEMORY_ERROR;
@@ -176,7 +177,7 @@ rl_status run_groups(const FftPlan& plan, void (*loop)(const FftPlan&, const Fft
       }
       loop(plan,
            {in->data, out->data, in_at, out_at, in->strides[dim] * in_unit, out->strides[dim] * out_unit, count,
-            inverse, odd, scale},
+            inverse, out_dense, odd, scale},
            work.get());
     }
     return RL_OK;

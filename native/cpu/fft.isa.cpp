@@ -8,35 +8,23 @@ namespace {
 
 // ---- into lanes and back
 
-// Whether lines of `count` numbers follow one another without gaps.
-RL_INLINE bool are_dense(const int64_t* at, int lines, int64_t count) {
-  for (int l = 1; l < lines; ++l)
-    if (at[l] != at[0] + l * count) return false;
-  return true;
-}
-
 // `count` numbers of every line, contiguous in it, to work[number][line]; `flip` is 1 to exchange parts.
 template <class T>
 RL_INLINE void load_lines(const FftGroup& g, int64_t count, int flip, Vector<T>* work) {
   constexpr int w = kWidth<T>;
   const T* in = static_cast<const T*>(g.in);
-  // A vector may reach past its line while it ends before the last one does: what is there is read and not used.
-  const int64_t end = g.in_at[g.lines - 1] + count;
   for (int64_t c = 0; c < count; c += w) {
     Vector<T> rows[w];
     const int64_t some = count - c;
-    if (some >= w && g.lines == w) {
+    if (g.lines == w && some >= w) {
 #pragma GCC unroll 16
       for (int l = 0; l < w; ++l) rows[l] = load(in + g.in_at[l] + c);
+    } else if (g.lines == w) {
+#pragma GCC unroll 16
+      for (int l = 0; l < w; ++l) rows[l] = load_part(in + g.in_at[l] + c, static_cast<int>(some), T(0));
     } else {
-      for (int l = 0; l < w; ++l) {
-        if (l >= g.lines)
-          rows[l] = Vector<T>{};
-        else if (g.in_at[l] + c + w <= end)
-          rows[l] = load(in + g.in_at[l] + c);
-        else
-          rows[l] = load_some(in + g.in_at[l] + c, some < w ? some : w);
-      }
+      for (int l = 0; l < w; ++l)
+        rows[l] = l < g.lines ? load_some(in + g.in_at[l] + c, some < w ? some : w) : Vector<T>{};
     }
     transpose<T>(rows);
 #pragma GCC unroll 16
@@ -44,10 +32,9 @@ RL_INLINE void load_lines(const FftGroup& g, int64_t count, int flip, Vector<T>*
   }
 }
 
-// One vector of each line, from number c on. Where lines are dense a vector that is too long spoils the start of the
-// next ones, which are written after it.
+// A vector of each of the lines of `count` numbers, from number c on
 template <class T>
-RL_INLINE void store_chunk(const FftGroup& g, int64_t count, int64_t c, int flip, bool dense, const Vector<T>* work) {
+RL_INLINE void store_chunk(const FftGroup& g, int64_t count, int64_t c, int flip, const Vector<T>* work) {
   constexpr int w = kWidth<T>;
   T* out = static_cast<T*>(g.out);
   const T scale = static_cast<T>(g.scale);
@@ -56,13 +43,17 @@ RL_INLINE void store_chunk(const FftGroup& g, int64_t count, int64_t c, int flip
 #pragma GCC unroll 16
   for (int j = 0; j < w; ++j) rows[j] = work[(c + j) ^ flip] * scale;
   transpose<T>(rows);
-  if (some >= w && g.lines == w) {
+  if (g.lines == w && some >= w) {
 #pragma GCC unroll 16
     for (int l = 0; l < w; ++l) store(out + g.out_at[l] + c, rows[l]);
     return;
   }
-  for (int l = 0; l < w && l < g.lines; ++l) {
-    if (dense && l * count + c + w <= g.lines * count)
+  // Whole vectors where what follows is this line or the next ones of the group
+  const int64_t end = g.out_dense ? g.lines * count - w : -1;
+#pragma GCC unroll 16
+  for (int l = 0; l < w; ++l) {
+    if (l >= g.lines) break;
+    if (l * count + c <= end)
       store(out + g.out_at[l] + c, rows[l]);
     else
       std::memcpy(out + g.out_at[l] + c, &rows[l], static_cast<size_t>(some < w ? some : w) * sizeof(T));
@@ -72,11 +63,10 @@ RL_INLINE void store_chunk(const FftGroup& g, int64_t count, int64_t c, int flip
 template <class T>
 RL_INLINE void store_lines(const FftGroup& g, int64_t count, int flip, const Vector<T>* work) {
   constexpr int w = kWidth<T>;
-  const bool dense = are_dense(g.out_at, g.lines, count);
   const int64_t whole = count / w * w;
-  // The ends of lines first: they spoil starts of the next.
-  if (whole < count) store_chunk<T>(g, count, whole, flip, dense, work);
-  for (int64_t c = 0; c < whole; c += w) store_chunk<T>(g, count, c, flip, dense, work);
+  // The ends of lines first: where nothing is between lines, whole vectors there spoil the starts of the next ones.
+  if (whole < count) store_chunk<T>(g, count, whole, flip, work);
+  for (int64_t c = 0; c < whole; c += w) store_chunk<T>(g, count, c, flip, work);
 }
 
 // Whether a full vector of lines begins at numbers `step` apart.
@@ -93,8 +83,9 @@ void load_group(const FftGroup& g, int64_t n, bool flip, Vector<T>* work) {
   const T* in = static_cast<const T*>(g.in);
   if (g.in_step == 2) return load_lines<T>(g, 2 * n, flip, work);
   if (neighbours<T>(g.in_at, g.lines, 2)) {
-    const FromColumns<T> from{in + g.in_at[0], g.in_step, flip};
-    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{work}(k, from(k));
+    const T* p = in + g.in_at[0];
+    for (int64_t k = 0; k < n; ++k, p += g.in_step)
+      split_pairs<T>(load(p), load(p + kWidth<T>), &work[2 * k + flip], &work[2 * k + !flip]);
     return;
   }
   for (int64_t k = 0; k < n; ++k) {
@@ -115,8 +106,13 @@ void store_group(const FftGroup& g, int64_t n, bool flip, const Vector<T>* work)
   const T scale = static_cast<T>(g.scale);
   if (g.out_step == 2) return store_lines<T>(g, 2 * n, flip, work);
   if (neighbours<T>(g.out_at, g.lines, 2)) {
-    const ToColumns<T> to{out + g.out_at[0], g.out_step, flip, scale};
-    for (int64_t k = 0; k < n; ++k) to(k, FromBuffer<T>{work}(k));
+    T* p = out + g.out_at[0];
+    for (int64_t k = 0; k < n; ++k, p += g.out_step) {
+      Vector<T> a, b;
+      join_pairs<T>(work[2 * k + flip] * scale, work[2 * k + !flip] * scale, &a, &b);
+      store(p, a);
+      store(p + kWidth<T>, b);
+    }
     return;
   }
   for (int64_t k = 0; k < n; ++k) {
@@ -176,7 +172,7 @@ RL_INLINE void short_lines(const FftGroup& g) {
   T* out = static_cast<T*>(g.out);
   const T scale = static_cast<T>(g.scale);
   const bool flip = g.inverse;
-  Pair<T> a[kSize];
+  Pair<T> a[kSize], y[kSize];
 #pragma GCC unroll 4
   for (int c = 0; c < chunks; ++c) {
     Vector<T> rows[w];
@@ -190,18 +186,19 @@ RL_INLINE void short_lines(const FftGroup& g) {
 #pragma GCC unroll 16
     for (int k = 0; k < kSize; ++k) a[k] = {a[k].im, a[k].re};
   }
-  butterfly<T, kSize>(a, nullptr);
+  butterfly<T, kSize>([&](int k) __attribute__((always_inline)) { return a[k]; },
+                      [&](int k, Pair<T> v) __attribute__((always_inline)) { y[k] = v; }, nullptr);
   if (flip) {
 #pragma GCC unroll 16
-    for (int k = 0; k < kSize; ++k) a[k] = {a[k].im, a[k].re};
+    for (int k = 0; k < kSize; ++k) y[k] = {y[k].im, y[k].re};
   }
 #pragma GCC unroll 4
   for (int c = 0; c < chunks; ++c) {
     Vector<T> rows[w];
 #pragma GCC unroll 8
     for (int j = 0; j < w / 2; ++j) {
-      rows[2 * j] = a[c * w / 2 + j].re * scale;
-      rows[2 * j + 1] = a[c * w / 2 + j].im * scale;
+      rows[2 * j] = y[c * w / 2 + j].re * scale;
+      rows[2 * j + 1] = y[c * w / 2 + j].im * scale;
     }
     transpose<T>(rows);
 #pragma GCC unroll 16
@@ -223,20 +220,15 @@ void lanes(const FftPlan& plan, const FftGroup& g, void* work) {
   }
   const Buffers<T> buffers(work, plan.n);
   Vector<T>*a = buffers.a, *b = buffers.b;
-  const bool columns_in = g.in_step != 2 && neighbours<T>(g.in_at, g.lines, 2);
-  const bool columns_out = g.out_step != 2 && neighbours<T>(g.out_at, g.lines, 2);
-  const FromColumns<T> from{static_cast<const T*>(g.in) + g.in_at[0], g.in_step, flip};
-  const ToColumns<T> to{static_cast<T*>(g.out) + g.out_at[0], g.out_step, flip, static_cast<T>(g.scale)};
-  if (columns_in && columns_out && plan.lanes.count == 1 && run_common<T>(plan.lanes.passes[0], from, to)) return;
-  int done = 0;
-  if (columns_in)
-    done = run_first<T>(plan.lanes, from, a);
-  else
-    load_group<T>(g, plan.n, flip, a);
-  if (columns_out)
-    run_last<T>(plan.lanes, done, a, b, to);
-  else
-    store_group<T>(g, plan.n, flip, run_passes<T>(plan.lanes, done, plan.lanes.count, a, b));
+  if (g.in_step != 2 && neighbours<T>(g.in_at, g.lines, 2) && g.out_step != 2 && neighbours<T>(g.out_at, g.lines, 2)) {
+    const FromColumns<T> from{static_cast<const T*>(g.in) + g.in_at[0], g.in_step, flip};
+    const ToColumns<T> to{static_cast<T*>(g.out) + g.out_at[0], g.out_step, flip, static_cast<T>(g.scale)};
+    if (plan.lanes.count == 1 && run_common<T>(plan.lanes.passes[0], from, to)) return;
+    const int done = run_first<T>(plan.lanes, from, a);
+    return run_last<T>(plan.lanes, done, a, b, to);
+  }
+  load_group<T>(g, plan.n, flip, a);
+  store_group<T>(g, plan.n, flip, run_lanes<T>(plan.lanes, a, b));
 }
 
 // Of n complex numbers that are pairs of 2 n real ones, z is the transform. With a = z[k], b = conj(z[n - k]), that of
@@ -247,7 +239,7 @@ void lanes_real(const FftPlan& plan, const FftGroup& g, void* work) {
   const Buffers<T> buffers(work, n + 1);
   if (g.odd) {
     load_numbers<T>(g, n, buffers.b);
-    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{buffers.a}(k, {buffers.b[k], Vector<T>{}});
+    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{}.write(buffers.a + 2 * k, {buffers.b[k], Vector<T>{}});
     return store_group<T>(g, n / 2 + 1, false, run_lanes<T>(plan.lanes, buffers.a, buffers.b));
   }
   const T* w = static_cast<const T*>(plan.halves);
@@ -306,26 +298,26 @@ void lanes_to_real(const FftPlan& plan, const FftGroup& g, void* work) {
 
 // The first pass of lanes that hold elements p, p + 1, ... of the m in a row of the matrix, and the factors after it:
 // w elements of each lane, to out[lane][part].
-template <class T>
-RL_INLINE void turn(Pair<T>* a, const T* factors, Vector<T>* out) {
+template <class T, class Read>
+RL_INLINE void turn(Read read, const T* factors, Vector<T>* out) {
   constexpr int w = kWidth<T>;
-  butterfly<T, w>(a, nullptr);
   Vector<T> re[w], im[w];
-  re[0] = a[0].re;
-  im[0] = a[0].im;
-#pragma GCC unroll 16
-  for (int k = 1; k < w; ++k) {
-    const T* f = factors + 2 * w * (k - 1);
-    const Pair<T> r = times(a[k], Pair<T>{load(f), load(f + w)});
-    re[k] = r.re;
-    im[k] = r.im;
-  }
+  butterfly<T, w>(
+      read,
+      [&](int k, Pair<T> v) __attribute__((always_inline)) {
+        const T* f = factors + 2 * w * (k - 1);
+        const Pair<T> r = k > 0 ? times(v, Pair<T>{load(f), load(f + w)}) : v;
+        // Rows and columns both in folded order
+        re[unfolded<T>(k)] = r.re;
+        im[unfolded<T>(k)] = r.im;
+      },
+      nullptr);
   transpose<T>(re);
   transpose<T>(im);
 #pragma GCC unroll 16
   for (int k = 0; k < w; ++k) {
-    out[2 * k] = re[k];
-    out[2 * k + 1] = im[k];
+    out[2 * folded<T>(k)] = re[k];
+    out[2 * folded<T>(k) + 1] = im[k];
   }
 }
 
@@ -358,19 +350,20 @@ template <class T, int kParts>
 RL_INLINE void turn_together(const FftPlan& plan, const T* in, int64_t stride, bool flip, Vector<T>* out) {
   constexpr int w = kWidth<T>, m = w / kParts;
   constexpr int pieces = kParts / 2;  // of a vector
-  Pair<T> a[w];
-#pragma GCC unroll 16
-  for (int k = 0; k < w; ++k) {
-    const T* p = in + 2 * m * k;
-    const auto half = std::make_integer_sequence<int, w / 2>{};
-    const Vector<T> x = load_pieces<T, pieces>(p, stride, half);
-    const Vector<T> y = load_pieces<T, pieces>(p + pieces * stride, stride, half);
-    if (flip)
-      split_pairs<T>(x, y, &a[k].im, &a[k].re);
-    else
-      split_pairs<T>(x, y, &a[k].re, &a[k].im);
-  }
-  turn<T>(a, static_cast<const T*>(plan.turns), out);
+  turn<T>(
+      [&](int k) __attribute__((always_inline)) {
+        const T* p = in + 2 * m * k;
+        const auto half = std::make_integer_sequence<int, w / 2>{};
+        const Vector<T> x = load_pieces<T, pieces>(p, stride, half);
+        const Vector<T> y = load_pieces<T, pieces>(p + pieces * stride, stride, half);
+        Pair<T> v;
+        if (flip)
+          split_folded<T>(x, y, &v.im, &v.re);
+        else
+          split_folded<T>(x, y, &v.re, &v.im);
+        return v;
+      },
+      static_cast<const T*>(plan.turns), out);
 }
 
 // Lanes of one line
@@ -381,36 +374,26 @@ void turn_line(const FftPlan& plan, const T* in, bool flip, Vector<T>* out) {
   const T* factors = static_cast<const T*>(plan.turns);
   int64_t p = 0;
   for (; p + w <= m; p += w, factors += 2 * w * (w - 1)) {
-    Pair<T> a[w];
-#pragma GCC unroll 16
-    for (int k = 0; k < w; ++k) a[k] = load_complex<T>(in + 2 * (p + m * k), flip);
-    turn<T>(a, factors, out + 2 * p);
+    const T* x = in + 2 * p;
+    turn<T>([&](int k) __attribute__((always_inline)) { return load_complex<T>(x + 2 * m * k, flip); }, factors,
+            out + 2 * p);
   }
   if (p == m) return;
   // What follows is in the line too, but for the last numbers.
-  Pair<T> a[w];
-#pragma GCC unroll 16
-  for (int k = 0; k < w - 1; ++k) a[k] = load_complex<T>(in + 2 * (p + m * k), flip);
   T end[2 * w] = {};
   std::memcpy(end, in + 2 * (p + m * (w - 1)), static_cast<size_t>(m - p) * 2 * sizeof(T));
-  a[w - 1] = load_complex<T>(end, flip);
-  turn<T>(a, factors, out + 2 * p);
+  const T* x = in + 2 * p;
+  turn<T>([&](int k) __attribute__((always_inline)) { return load_complex<T>(k < w - 1 ? x + 2 * m * k : end, flip); },
+          factors, out + 2 * p);
 }
 
 template <class T>
-struct ToLine {
-  T* p;
-  bool flip;
-  T scale;
-  RL_INLINE void operator()(int64_t i, Pair<T> v) const {
-    store_complex<T>(p + 2 * kWidth<T> * i, {v.re * scale, v.im * scale}, flip);
-  }
-};
-
-template <class T>
 RL_INLINE Vector<T> reversed(Vector<T> a, Vector<T> b) {
-  // b's first lane, then a's from the last to the second
-  return __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr { return kWidth<T> - j; }));
+  // Folded: b's first number, then a's from the last to the second
+  return __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr {
+                             const int from = kWidth<T> - folded<T>(j);
+                             return from == kWidth<T> ? from + unfolded<T>(0) : unfolded<T>(from);
+                           }));
 }
 
 // The transform of 2 n real numbers from z, that of n complex ones in m vectors (and room for one more)
@@ -446,8 +429,8 @@ void join_line(const FftPlan& plan, const T* in, T* out) {
     const T* q = in + 2 * (n - w * i - w + 1);
     const Vector<T> x = load(q), y = load(q + w);
     const Pair<T> b = {
-        __builtin_shuffle(x, y, lanes_of<T>([](int j) constexpr { return 2 * (kWidth<T> - 1 - j); })),
-        __builtin_shuffle(x, y, lanes_of<T>([](int j) constexpr { return 2 * (kWidth<T> - 1 - j) + 1; }))};
+        __builtin_shuffle(x, y, lanes_of<T>([](int j) constexpr { return 2 * (kWidth<T> - 1 - folded<T>(j)); })),
+        __builtin_shuffle(x, y, lanes_of<T>([](int j) constexpr { return 2 * (kWidth<T> - 1 - folded<T>(j)) + 1; }))};
     const Pair<T> odd = times(Pair<T>{a.re - b.re, a.im + b.im}, Pair<T>{load(f), -load(f + w)});
     store_complex<T>(out + 2 * w * i, {a.re + b.re - odd.im, a.im - b.im + odd.re}, false);
   }
@@ -517,9 +500,17 @@ void columns(const FftPlan& plan, const void* in_data, bool inverse, void* middl
   if (lines == w) {
     done = run_first<T>(plan.first, FromColumns<T>{static_cast<const T*>(in_data) + 2 * start, 2 * n2, inverse}, a);
   } else {
-    int64_t at[w];
-    for (int l = 0; l < w; ++l) at[l] = 2 * (start + l);
-    load_group<T>({in_data, nullptr, at, nullptr, 2 * n2, 0, lines, inverse, false, 1.0}, n1, inverse, a);
+    for (int64_t k = 0; k < n1; ++k) {
+      const T* p = static_cast<const T*>(in_data) + 2 * (k * n2 + start);
+      Vector<T> re = {}, im = {};
+      for (int j = 0; j < w; ++j) {
+        if (folded<T>(j) >= lines) continue;
+        re[j] = p[2 * folded<T>(j) + inverse];
+        im[j] = p[2 * folded<T>(j) + !inverse];
+      }
+      a[2 * k] = re;
+      a[2 * k + 1] = im;
+    }
   }
   Vector<T>* middle = static_cast<Vector<T>*>(middle_data) + 2 * block * ((n1 + w - 1) / w * w);
   run_last<T>(plan.first, done, a, b,
@@ -534,31 +525,30 @@ void rows(const FftPlan& plan, const void* middle_data, bool inverse, double sca
   const int64_t n1 = plan.n1, n2 = plan.n2, start = group * w, padded = (n1 + w - 1) / w * w;
   const Vector<T>* middle = static_cast<const Vector<T>*>(middle_data);
   const Buffers<T> buffers(work, n2);
+  const int lines = static_cast<int>(n1 - start < w ? n1 - start : w);
+  const bool full = lines == w;  // and then lanes are in folded order
   for (int64_t b = 0; b < plan.blocks; ++b) {
     const Vector<T>* x = middle + 2 * (b * padded + start);
     const int64_t columns = n2 - b * w < w ? n2 - b * w : w;
     for (int part = 0; part < 2; ++part) {
       Vector<T> block[w];
 #pragma GCC unroll 16
-      for (int l = 0; l < w; ++l) block[l] = x[2 * l + part];
+      for (int l = 0; l < w; ++l) block[l] = x[2 * (full ? folded<T>(l) : l) + part];
       transpose<T>(block);
-      if (columns == w) {
+      Vector<T>* y = buffers.a + 2 * b * w + part;
 #pragma GCC unroll 16
-        for (int j = 0; j < w; ++j) buffers.a[2 * (b * w + j) + part] = block[j];
-      } else {
-        for (int64_t j = 0; j < columns; ++j) buffers.a[2 * (b * w + j) + part] = block[j];
-      }
+      for (int j = 0; j < w; ++j)
+        if (columns == w || folded<T>(j) < columns) y[2 * folded<T>(j)] = block[j];
     }
   }
-  const int lines = static_cast<int>(n1 - start < w ? n1 - start : w);
-  if (lines == w) {
+  if (full) {
     T* out = static_cast<T*>(out_data) + 2 * start;
     return run_last<T>(plan.second, 0, buffers.a, buffers.b, ToColumns<T>{out, 2 * n1, inverse, static_cast<T>(scale)});
   }
   const Vector<T>* x = run_lanes<T>(plan.second, buffers.a, buffers.b);
   int64_t at[w];
   for (int l = 0; l < w; ++l) at[l] = 2 * (start + l);
-  store_group<T>({nullptr, out_data, nullptr, at, 0, 2 * n1, lines, inverse, false, scale}, n2, inverse, x);
+  store_group<T>({nullptr, out_data, nullptr, at, 0, 2 * n1, lines, inverse, false, false, scale}, n2, inverse, x);
 }
 
 // ---- whole lines of interleaved numbers

@@ -7,50 +7,58 @@
 namespace rl {
 namespace {
 
-// ---- where a pass reads and writes: element i of the transforms, in all lanes
+// ---- where a pass reads and writes: element i of the transforms, in all lanes. A place is that of an element, and
+// unit(k) is the way from one to the k-th next.
 
 template <class T>
 struct FromBuffer {
   const Vector<T>* x;
-  RL_INLINE Pair<T> operator()(int64_t i) const { return {x[2 * i], x[2 * i + 1]}; }
+  RL_INLINE const Vector<T>* place(int64_t i) const { return x + 2 * i; }
+  RL_INLINE int64_t unit(int64_t k) const { return 2 * k; }
+  RL_INLINE Pair<T> read(const Vector<T>* p) const { return {p[0], p[1]}; }
 };
 template <class T>
 struct ToBuffer {
   Vector<T>* y;
-  RL_INLINE void operator()(int64_t i, Pair<T> v) const {
-    y[2 * i] = v.re;
-    y[2 * i + 1] = v.im;
+  RL_INLINE Vector<T>* place(int64_t i) const { return y + 2 * i; }
+  RL_INLINE int64_t unit(int64_t k) const { return 2 * k; }
+  RL_INLINE void write(Vector<T>* p, Pair<T> v) const {
+    p[0] = v.re;
+    p[1] = v.im;
   }
 };
 
-// Complex numbers at p, those of all lanes side by side; parts change places when `flip` is set.
+// Complex numbers at p, those of all lanes side by side, in folded order; parts change places when `flip` is set.
 template <class T>
 RL_INLINE Pair<T> load_complex(const T* p, bool flip) {
   const Vector<T> a = load(p), b = load(p + kWidth<T>);
   Pair<T> v;
   if (flip)
-    split_pairs<T>(a, b, &v.im, &v.re);
+    split_folded<T>(a, b, &v.im, &v.re);
   else
-    split_pairs<T>(a, b, &v.re, &v.im);
+    split_folded<T>(a, b, &v.re, &v.im);
   return v;
 }
 template <class T>
 RL_INLINE void store_complex(T* p, Pair<T> v, bool flip) {
   Vector<T> a, b;
   if (flip)
-    join_pairs<T>(v.im, v.re, &a, &b);
+    join_folded<T>(v.im, v.re, &a, &b);
   else
-    join_pairs<T>(v.re, v.im, &a, &b);
+    join_folded<T>(v.re, v.im, &a, &b);
   store(p, a);
   store(p + kWidth<T>, b);
 }
 
+// Lanes that are neighbours in memory, in folded order
 template <class T>
 struct FromColumns {
   const T* p;
   int64_t step;
   bool flip;
-  RL_INLINE Pair<T> operator()(int64_t i) const { return load_complex<T>(p + i * step, flip); }
+  RL_INLINE const T* place(int64_t i) const { return p + i * step; }
+  RL_INLINE int64_t unit(int64_t k) const { return k * step; }
+  RL_INLINE Pair<T> read(const T* at) const { return load_complex<T>(at, flip); }
 };
 template <class T>
 struct ToColumns {
@@ -58,16 +66,28 @@ struct ToColumns {
   int64_t step;
   bool flip;
   T scale;
-  RL_INLINE void operator()(int64_t i, Pair<T> v) const {
-    store_complex<T>(p + i * step, {v.re * scale, v.im * scale}, flip);
-  }
+  RL_INLINE T* place(int64_t i) const { return p + i * step; }
+  RL_INLINE int64_t unit(int64_t k) const { return k * step; }
+  RL_INLINE void write(T* at, Pair<T> v) const { store_complex<T>(at, {v.re * scale, v.im * scale}, flip); }
+};
+// A line whose vectors follow one another
+template <class T>
+struct ToLine {
+  T* p;
+  bool flip;
+  T scale;
+  RL_INLINE T* place(int64_t i) const { return p + 2 * kWidth<T> * i; }
+  RL_INLINE int64_t unit(int64_t k) const { return 2 * kWidth<T> * k; }
+  RL_INLINE void write(T* at, Pair<T> v) const { store_complex<T>(at, {v.re * scale, v.im * scale}, flip); }
 };
 // Columns [element][lane] that are the next ones of a single line, multiplied by the factors between its two steps
 template <class T>
 struct ToMiddle {
   Vector<T>* y;
   const T *lane_factors, *block_factors;
-  RL_INLINE void operator()(int64_t i, Pair<T> v) const {
+  RL_INLINE int64_t place(int64_t i) const { return i; }
+  RL_INLINE int64_t unit(int64_t k) const { return k; }
+  RL_INLINE void write(int64_t i, Pair<T> v) const {
     constexpr int w = kWidth<T>;
     const Pair<T> lane = {load(lane_factors + 2 * w * i), load(lane_factors + 2 * w * i + w)};
     const Pair<T> r = times(v, times(lane, block_factors[2 * i], block_factors[2 * i + 1]));
@@ -80,14 +100,15 @@ struct ToMiddle {
 
 template <class T, int kRadix, bool kTwiddled, class In, class Out>
 RL_INLINE void pass_block(In in, Out out, int64_t from, int64_t to, int64_t m, int64_t s, const T* w, const T* roots) {
+  const int64_t in_step = in.unit(s * m), out_step = out.unit(s);
   for (int64_t q = 0; q < s; ++q) {
-    Pair<T> a[kRadix];
-#pragma GCC unroll 16
-    for (int k = 0; k < kRadix; ++k) a[k] = in(from + q + s * m * k);
-    butterfly<T, kRadix>(a, roots);
-#pragma GCC unroll 16
-    for (int k = 0; k < kRadix; ++k)
-      out(to + q + s * k, kTwiddled && k > 0 ? times(a[k], w[2 * k - 2], w[2 * k - 1]) : a[k]);
+    const auto x = in.place(from + q);
+    const auto y = out.place(to + q);
+    butterfly<T, kRadix>([&](int k) __attribute__((always_inline)) { return in.read(x + k * in_step); },
+                         [&](int k, Pair<T> v) __attribute__((always_inline)) {
+                           out.write(y + k * out_step, kTwiddled && k > 0 ? times(v, w[2 * k - 2], w[2 * k - 1]) : v);
+                         },
+                         roots);
   }
 }
 
@@ -95,6 +116,7 @@ template <class T, int kRadix, class In, class Out>
 void run_pass(const FftPass& pass, In in, Out out) {
   const T *w = static_cast<const T*>(pass.twiddles), *roots = static_cast<const T*>(pass.roots);
   const int64_t m = pass.m, s = pass.s;
+  if (m == 1 && s == 1) return pass_block<T, kRadix, false>(in, out, 0, 0, 1, 1, w, roots);
   pass_block<T, kRadix, false>(in, out, 0, 0, m, s, w, roots);
   for (int64_t p = 1; p < m; ++p)
     pass_block<T, kRadix, true>(in, out, s * p, s * kRadix * p, m, s, w + 2 * (kRadix - 1) * p, roots);
@@ -136,6 +158,9 @@ RL_INLINE bool run_common(const FftPass& pass, In in, Out out) {
     case 5:
       run_pass<T, 5>(pass, in, out);
       return true;
+    case 7:
+      run_pass<T, 7>(pass, in, out);
+      return true;
     case 8:
       run_pass<T, 8>(pass, in, out);
       return true;
@@ -153,9 +178,6 @@ void run_between(const FftPass& pass, const Vector<T>* x, Vector<T>* y) {
   const ToBuffer<T> out{y};
   if (run_common<T>(pass, in, out)) return;
   switch (pass.radix) {
-    case 7:
-      run_pass<T, 7>(pass, in, out);
-      break;
     case 11:
       run_pass<T, 11>(pass, in, out);
       break;
@@ -191,7 +213,8 @@ Vector<T>* run_lanes(const FftLanePlan& plan, Vector<T>* a, Vector<T>* b) {
 template <class T, class In>
 int run_first(const FftLanePlan& plan, In in, Vector<T>* a) {
   if (plan.count > 0 && run_common<T>(plan.passes[0], in, ToBuffer<T>{a})) return 1;
-  for (int64_t i = 0; i < plan.n; ++i) ToBuffer<T>{a}(i, in(i));
+  const ToBuffer<T> out{a};
+  for (int64_t i = 0; i < plan.n; ++i) out.write(out.place(i), in.read(in.place(i)));
   return 0;
 }
 
@@ -206,7 +229,8 @@ void run_last(const FftLanePlan& plan, int first, Vector<T>* a, Vector<T>* b, Ou
     run_between<T>(plan.passes[last], x, y);
     a = y;
   }
-  for (int64_t i = 0; i < plan.n; ++i) out(i, FromBuffer<T>{a}(i));
+  const FromBuffer<T> in{a};
+  for (int64_t i = 0; i < plan.n; ++i) out.write(out.place(i), in.read(in.place(i)));
 }
 
 }  // namespace

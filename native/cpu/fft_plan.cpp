@@ -63,10 +63,12 @@ struct Builder {
     int radices[kFftMaxPasses], count = 0, twos = 0;
     int64_t rest = n;
     for (; rest % 2 == 0; rest /= 2) ++twos;
-    for (int p = 3; p <= kFftLargestPrime; p += 2)
-      for (; rest % p == 0; rest /= p) radices[count++] = p;
-    // Radices of up to 16, as few and as even as they can be
-    for (int left = (twos + 3) / 4; left > 0; --left) {
+    // Radices of up to 16, as few and as even as they can be; odd ones are after the first of several.
+    for (int left = (twos + 3) / 4, all = left; left >= 0; --left) {
+      if (left == (all > 1 ? all - 1 : all))
+        for (int p = 3; p <= kFftLargestPrime; p += 2)
+          for (; rest % p == 0; rest /= p) radices[count++] = p;
+      if (left == 0) break;
       const int bits = twos / left;
       radices[count++] = 1 << bits;
       twos -= bits;
@@ -118,6 +120,12 @@ bool is_smooth(int64_t n) {
   return n == 1;
 }
 
+// The number that belongs to lane j, as in fft_simd.h.
+int64_t folded(int64_t j, int64_t width, bool wide) {
+  const int64_t n = wide ? 2 : 4, half = n / 2, g = j / n, r = j % n;
+  return r < half ? g * half + r : width / 2 + g * half + r - half;
+}
+
 int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 // Whether a line goes through vectors as a matrix with as many rows as they have lanes.
@@ -138,19 +146,20 @@ void matrix(FftPlan& plan, Builder& b, int64_t width) {
   plan.line_cost = (lane_work(n, plan.wide, width) + 4 * static_cast<double>(n)) / static_cast<double>(width);
   void *turns = b.take(blocks * 2 * width * (width - 1)), *halves = b.take(2 * n);
   if (b.failed) return;
-  for (int64_t p = 0; p < blocks * width; ++p) {
+  for (int64_t i = 0; i < blocks * width; ++i) {
+    const int64_t lane = i % width, p = i - lane + folded(lane, width, plan.wide);
     for (int64_t k = 1; k < width; ++k) {
       const Root w = root_of_unity((plan.together > 1 ? p % m : p) * k, n);
-      const int64_t at = 2 * width * (p / width * (width - 1) + k - 1) + p % width;
+      const int64_t at = 2 * width * (i / width * (width - 1) + k - 1) + lane;
       b.put(turns, at, w.re);
       b.put(turns, at + width, w.im);
     }
   }
-  for (int64_t k = 0; k < n; ++k) {
-    const Root w = root_of_unity(k, 2 * n);
-    const int64_t at = 2 * (k / width) * width + k % width;
-    b.put(halves, at, w.re);
-    b.put(halves, at + width, w.im);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t lane = i % width;
+    const Root w = root_of_unity(i - lane + folded(lane, width, plan.wide), 2 * n);
+    b.put(halves, 2 * (i - lane) + lane, w.re);
+    b.put(halves, 2 * (i - lane) + lane + width, w.im);
   }
   plan.turns = turns;
   plan.halves_in_lanes = halves;
@@ -237,7 +246,7 @@ void build(FftPlan& plan, Builder& b) {
   for (int64_t k = 0; k < plan.n1; ++k) {
     for (int64_t j = 0; j < plan.blocks; ++j) b.put(block_factors, j * plan.n1 + k, root_of_unity(k * j * width, n));
     for (int64_t l = 0; l < width; ++l) {
-      const Root w = root_of_unity(k * l, n);
+      const Root w = root_of_unity(k * folded(l, width, plan.wide), n);
       b.put(lane_factors, 2 * width * k + l, w.re);
       b.put(lane_factors, 2 * width * k + width + l, w.im);
     }

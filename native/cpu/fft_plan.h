@@ -73,7 +73,8 @@ struct FftGroup {
   int64_t in_step, out_step;      // from one element of a line to the next
   int lines;
   bool inverse;
-  bool odd;  // the size of real signals; an even one is twice the plan's
+  bool out_dense;  // nothing is between contiguous lines of the output
+  bool odd;        // the size of real signals; an even one is twice the plan's
   double scale;
 };
 

@@ -38,23 +38,71 @@ RL_INLINE typename Indices<T>::type lanes_of(F f) {
   return lanes_of<T>(f, std::make_integer_sequence<int, kWidth<T>>{});
 }
 
-// rows[i][j] <-> rows[j][i], by exchanging ever larger blocks
-template <class T, int kHalf = 1>
+// Groups of 16 bytes, within which shuffles are cheapest
+template <class T>
+constexpr int kGroup = 16 / static_cast<int>(sizeof(T));
+
+// Within groups: runs of kRun numbers of a and b in turn, those of the first halves or of the second ones
+template <class T, int kRun, bool kSecond>
+RL_INLINE Vector<T> interleave(Vector<T> a, Vector<T> b) {
+  return __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr {
+                             const int g = j / kGroup<T>, r = j % kGroup<T>;
+                             const int run = r / kRun, half = kSecond ? kGroup<T> / 2 : 0;
+                             return g * kGroup<T> + half + run / 2 * kRun + r % kRun + (run & 1) * kWidth<T>;
+                           }));
+}
+// Every second group of a, then of b
+template <class T, bool kSecond>
+RL_INLINE Vector<T> alternate(Vector<T> a, Vector<T> b) {
+  return __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr {
+                             const int g = 2 * (j / kGroup<T>)+(kSecond ? 1 : 0);
+                             return g * kGroup<T> + j % kGroup<T>;
+                           }));
+}
+
+// rows[i][j] <-> rows[j][i]: within groups, then the groups themselves
+template <class T>
 RL_INLINE void transpose(Vector<T>* rows) {
-  constexpr int w = kWidth<T>;
-  if constexpr (kHalf < w) {
-    const auto low = lanes_of<T>([](int j) constexpr { return (j & kHalf) ? w + j - kHalf : j; });
-    const auto high = lanes_of<T>([](int j) constexpr { return (j & kHalf) ? w + j : j + kHalf; });
+  constexpr int w = kWidth<T>, groups = w / kGroup<T>;
 #pragma GCC unroll 16
-    for (int i = 0; i < w; ++i) {
-      if (i & kHalf) continue;
-      const Vector<T> a = rows[i], b = rows[i + kHalf];
-      rows[i] = __builtin_shuffle(a, b, low);
-      rows[i + kHalf] = __builtin_shuffle(a, b, high);
+  for (int i = 0; i < w; i += kGroup<T>) {
+    Vector<T>* r = rows + i;
+    if constexpr (kGroup<T> == 4) {
+      const Vector<T> a = interleave<T, 1, false>(r[0], r[1]), b = interleave<T, 1, true>(r[0], r[1]);
+      const Vector<T> c = interleave<T, 1, false>(r[2], r[3]), d = interleave<T, 1, true>(r[2], r[3]);
+      r[0] = interleave<T, 2, false>(a, c);
+      r[1] = interleave<T, 2, true>(a, c);
+      r[2] = interleave<T, 2, false>(b, d);
+      r[3] = interleave<T, 2, true>(b, d);
+    } else {
+      const Vector<T> a = r[0];
+      r[0] = interleave<T, 1, false>(a, r[1]);
+      r[1] = interleave<T, 1, true>(a, r[1]);
     }
-    transpose<T, 2 * kHalf>(rows);
+  }
+  if constexpr (groups == 2) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kGroup<T>; ++j) {
+      const Vector<T> a = rows[j], b = rows[j + kGroup<T>];
+      rows[j] = alternate<T, false>(a, b);
+      rows[j + kGroup<T>] = alternate<T, true>(a, b);
+    }
+  }
+  if constexpr (groups == 4) {
+    constexpr int g = kGroup<T>;
+#pragma GCC unroll 16
+    for (int j = 0; j < g; ++j) {
+      const Vector<T> a = alternate<T, false>(rows[j], rows[j + g]), b = alternate<T, true>(rows[j], rows[j + g]);
+      const Vector<T> c = alternate<T, false>(rows[j + 2 * g], rows[j + 3 * g]);
+      const Vector<T> d = alternate<T, true>(rows[j + 2 * g], rows[j + 3 * g]);
+      rows[j] = alternate<T, false>(a, c);
+      rows[j + g] = alternate<T, false>(b, d);
+      rows[j + 2 * g] = alternate<T, true>(a, c);
+      rows[j + 3 * g] = alternate<T, true>(b, d);
+    }
   }
 }
+
 template <class T>
 RL_INLINE void split_pairs(Vector<T> a, Vector<T> b, Vector<T>* even, Vector<T>* odd) {
   *even = __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr { return 2 * j; }));
@@ -65,6 +113,36 @@ RL_INLINE void join_pairs(Vector<T> even, Vector<T> odd, Vector<T>* a, Vector<T>
   constexpr int w = kWidth<T>;
   *a = __builtin_shuffle(even, odd, lanes_of<T>([](int j) constexpr { return j / 2 + (j & 1) * w; }));
   *b = __builtin_shuffle(even, odd, lanes_of<T>([](int j) constexpr { return w / 2 + j / 2 + (j & 1) * w; }));
+}
+
+// The same within groups alone, which is cheaper: lane j then belongs to number folded(j) of the 2 w / 2 in memory.
+template <class T>
+RL_INLINE constexpr int folded(int j) {
+  constexpr int half = kGroup<T> / 2;
+  const int g = j / kGroup<T>, r = j % kGroup<T>;
+  return r < half ? g * half + r : kWidth<T> / 2 + g * half + r - half;
+}
+template <class T>
+RL_INLINE constexpr int unfolded(int number) {
+  constexpr int half = kGroup<T> / 2, middle = kWidth<T> / 2;
+  const int n = number % middle;
+  return n / half * kGroup<T> + n % half + (number < middle ? 0 : half);
+}
+template <class T>
+RL_INLINE void split_folded(Vector<T> a, Vector<T> b, Vector<T>* even, Vector<T>* odd) {
+  *even = __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr {
+                              constexpr int n = kGroup<T>, half = n / 2;
+                              return j / n * n + j % half * 2 + (j % n >= half ? kWidth<T> : 0);
+                            }));
+  *odd = __builtin_shuffle(a, b, lanes_of<T>([](int j) constexpr {
+                             constexpr int n = kGroup<T>, half = n / 2;
+                             return j / n * n + j % half * 2 + 1 + (j % n >= half ? kWidth<T> : 0);
+                           }));
+}
+template <class T>
+RL_INLINE void join_folded(Vector<T> even, Vector<T> odd, Vector<T>* a, Vector<T>* b) {
+  *a = interleave<T, 1, false>(even, odd);
+  *b = interleave<T, 1, true>(even, odd);
 }
 
 // ---- butterflies
@@ -103,30 +181,36 @@ RL_INLINE void butterfly4(Pair<T>& a, Pair<T>& b, Pair<T>& c, Pair<T>& d) {
   d = t - v;
 }
 
-// kRadix values to their transform; roots: cos and sin of 2 pi j / kRadix.
-template <class T, int kRadix>
-RL_INLINE void butterfly(Pair<T>* a, const T* roots) {
-  if constexpr (kRadix == 2) {
-    const Pair<T> t = a[0];
-    a[0] = t + a[1];
-    a[1] = t - a[1];
-  } else if constexpr (kRadix == 3) {
-    constexpr T sine = static_cast<T>(0.86602540378443864676);
-    const Pair<T> sum = a[1] + a[2], d = a[1] - a[2];
-    const Pair<T> middle = {a[0].re - sum.re * T(0.5), a[0].im - sum.im * T(0.5)};
-    const Vector<T> re = d.im * sine, im = d.re * sine;
-    a[0] = a[0] + sum;
-    a[1] = {middle.re + re, middle.im - im};
-    a[2] = {middle.re - re, middle.im + im};
-  } else if constexpr (kRadix == 4) {
-    butterfly4(a[0], a[1], a[2], a[3]);
+// kRadix values that read(k) gives to their transform, to write(k, value); few of them are in registers at once.
+// roots: cos and sin of 2 pi j / kRadix.
+template <class T, int kRadix, class Read, class Write>
+RL_INLINE void butterfly(Read read, Write write, const T* roots) {
+  Pair<T> a[kRadix];
+  if constexpr (kRadix == 8) {
+    constexpr T r = static_cast<T>(0.70710678118654752440);
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 8; k += 2) a[j + k] = read(j + k);
+      butterfly4(a[j], a[j + 2], a[j + 4], a[j + 6]);
+    }
+    a[3] = {(a[3].re + a[3].im) * r, (a[3].im - a[3].re) * r};
+    a[5] = times_minus_i(a[5]);
+    a[7] = {(a[7].im - a[7].re) * r, (a[7].re + a[7].im) * -r};
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      write(k, a[2 * k] + a[2 * k + 1]);
+      write(k + 4, a[2 * k] - a[2 * k + 1]);
+    }
   } else if constexpr (kRadix == 16) {
     constexpr T r = static_cast<T>(0.70710678118654752440);
     constexpr T c = static_cast<T>(0.92387953251128675613), s = static_cast<T>(0.38268343236508977173);
-    butterfly4(a[0], a[4], a[8], a[12]);
-    butterfly4(a[1], a[5], a[9], a[13]);
-    butterfly4(a[2], a[6], a[10], a[14]);
-    butterfly4(a[3], a[7], a[11], a[15]);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 16; k += 4) a[j + k] = read(j + k);
+      butterfly4(a[j], a[j + 4], a[j + 8], a[j + 12]);
+    }
     a[5] = times(a[5], c, -s);
     a[6] = {(a[6].re + a[6].im) * r, (a[6].im - a[6].re) * r};
     a[7] = times(a[7], s, -c);
@@ -137,57 +221,54 @@ RL_INLINE void butterfly(Pair<T>* a, const T* roots) {
     a[14] = {(a[14].im - a[14].re) * r, (a[14].re + a[14].im) * -r};
     a[15] = times(a[15], -c, s);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) butterfly4(a[4 * j], a[4 * j + 1], a[4 * j + 2], a[4 * j + 3]);
-    // The result k stands at 4 (k % 4) + k / 4.
+    for (int k = 0; k < 4; ++k) {
+      butterfly4(a[4 * k], a[4 * k + 1], a[4 * k + 2], a[4 * k + 3]);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 4
-      for (int j = i + 1; j < 4; ++j) {
-        const Pair<T> t = a[4 * i + j];
-        a[4 * i + j] = a[4 * j + i];
-        a[4 * j + i] = t;
-      }
+      for (int j = 0; j < 4; ++j) write(k + 4 * j, a[4 * k + j]);
     }
-  } else if constexpr (kRadix == 8) {
-    constexpr T r = static_cast<T>(0.70710678118654752440);
-    butterfly4(a[0], a[2], a[4], a[6]);
-    butterfly4(a[1], a[3], a[5], a[7]);
-    const Pair<T> b1 = {(a[3].re + a[3].im) * r, (a[3].im - a[3].re) * r};
-    const Pair<T> b2 = times_minus_i(a[5]);
-    const Pair<T> b3 = {(a[7].im - a[7].re) * r, (a[7].re + a[7].im) * -r};
-    const Pair<T> e0 = a[0], e1 = a[2], e2 = a[4], e3 = a[6], b0 = a[1];
-    a[0] = e0 + b0;
-    a[1] = e1 + b1;
-    a[2] = e2 + b2;
-    a[3] = e3 + b3;
-    a[4] = e0 - b0;
-    a[5] = e1 - b1;
-    a[6] = e2 - b2;
-    a[7] = e3 - b3;
   } else {
-    constexpr int half = kRadix / 2;
-    Pair<T> sum[half + 1], difference[half + 1], total = a[0];
-#pragma GCC unroll 8
-    for (int j = 1; j <= half; ++j) {
-      sum[j] = a[j] + a[kRadix - j];
-      difference[j] = a[j] - a[kRadix - j];
-      total = total + sum[j];
-    }
-#pragma GCC unroll 8
-    for (int k = 1; k <= half; ++k) {
-      Pair<T> u = a[0], v = {};
+#pragma GCC unroll 16
+    for (int k = 0; k < kRadix; ++k) a[k] = read(k);
+    if constexpr (kRadix == 2) {
+      write(0, a[0] + a[1]);
+      write(1, a[0] - a[1]);
+    } else if constexpr (kRadix == 3) {
+      constexpr T sine = static_cast<T>(0.86602540378443864676);
+      const Pair<T> sum = a[1] + a[2], d = a[1] - a[2];
+      const Pair<T> middle = {a[0].re - sum.re * T(0.5), a[0].im - sum.im * T(0.5)};
+      const Vector<T> re = d.im * sine, im = d.re * sine;
+      write(0, a[0] + sum);
+      write(1, Pair<T>{middle.re + re, middle.im - im});
+      write(2, Pair<T>{middle.re - re, middle.im + im});
+    } else if constexpr (kRadix == 4) {
+      butterfly4(a[0], a[1], a[2], a[3]);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) write(k, a[k]);
+    } else {
+      constexpr int half = kRadix / 2;
+      Pair<T> sum[half + 1], difference[half + 1], total = a[0];
 #pragma GCC unroll 8
       for (int j = 1; j <= half; ++j) {
-        const T c = roots[j * k % kRadix], s = roots[kRadix + j * k % kRadix];
-        u.re += sum[j].re * c;
-        u.im += sum[j].im * c;
-        v.re += difference[j].re * s;
-        v.im += difference[j].im * s;
+        sum[j] = a[j] + a[kRadix - j];
+        difference[j] = a[j] - a[kRadix - j];
+        total = total + sum[j];
       }
-      a[k] = {u.re + v.im, u.im - v.re};
-      a[kRadix - k] = {u.re - v.im, u.im + v.re};
+      write(0, total);
+#pragma GCC unroll 8
+      for (int k = 1; k <= half; ++k) {
+        Pair<T> u = a[0], v = {};
+#pragma GCC unroll 8
+        for (int j = 1; j <= half; ++j) {
+          const T c = roots[j * k % kRadix], s = roots[kRadix + j * k % kRadix];
+          u.re += sum[j].re * c;
+          u.im += sum[j].im * c;
+          v.re += difference[j].re * s;
+          v.im += difference[j].im * s;
+        }
+        write(k, Pair<T>{u.re + v.im, u.im - v.re});
+        write(kRadix - k, Pair<T>{u.re - v.im, u.im + v.re});
+      }
     }
-    a[0] = total;
   }
 }
 

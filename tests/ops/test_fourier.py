@@ -256,3 +256,92 @@ def test_the_kernel_writes_between_no_lines(n):
     assert status == 0
     np.testing.assert_allclose(out, np.fft.fft(x), atol=1e-3)
     assert (room[:, n:] == 7).all()
+
+
+@pytest.mark.parametrize("n", range(1, 34))
+def test_the_kernel_writes_after_no_tensor(n):
+    lib = ctypes.CDLL(str(next((Path(rl.__file__).parent / "lib").glob("librushlight.so*"))))
+    dim, one = ctypes.byref(ctypes.c_int(1)), ctypes.c_double(1.0)
+    for lines in (1, 2, 7, 8, 16, 17, 32, 33):
+        x = (np.arange(lines * n).reshape(lines, n) % 11 + 2j).astype(np.complex64)
+        room = np.full((lines * n + 64,), 7, np.complex64)
+        out = room[32:-32].reshape(lines, n)
+        assert lib.rl_fft(ctypes.byref(_described(x)), dim, 1, 0, one, ctypes.byref(_described(out))) == 0
+        np.testing.assert_allclose(out, np.fft.fft(x), atol=1e-3)
+        assert (room[:32] == 7).all() and (room[-32:] == 7).all()
+        signal = np.ascontiguousarray(x.real)
+        real = _described(signal)
+        real.dtype = 8  # RL_FLOAT32
+        room = np.full((lines * (n // 2 + 1) + 64,), 7, np.complex64)
+        half = room[32:-32].reshape(lines, n // 2 + 1)
+        assert lib.rl_fft_real(ctypes.byref(real), dim, 1, one, ctypes.byref(_described(half))) == 0
+        np.testing.assert_allclose(half, np.fft.rfft(signal), atol=1e-3)
+        assert (room[:32] == 7).all() and (room[-32:] == 7).all()
+
+
+@functools.lru_cache(None)
+def turns(n):
+    """exp(-2 pi i j k / n) in long double."""
+    c, s = roots(n)
+    return c - 1j * s
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_all_sizes_to_300_in_every_layout(dtype):
+    """Lines alone, lines that leave lanes empty, columns, and both with gaps, against sums in long double."""
+    eps = np.finfo(dtype).eps
+    for n in range(1, 301):
+        lines = 19 if n % 7 < 2 else 3
+        x = (RNG.standard_normal((lines, n)) + 1j * RNG.standard_normal((lines, n))).astype(
+            "complex64" if dtype == "float32" else "complex128"
+        )
+        wide, real = x.astype("clongdouble"), np.ascontiguousarray(x.real)
+        forward, backward = wide @ turns(n), wide @ turns(n).conj()
+        spectrum = (wide.real @ turns(n))[:, : n // 2 + 1]
+        bound = eps * 4 * (1 + np.log2(n)) * (4 if n > 61 else 1)
+        for gaps in (False, True):
+            a, b = rl.from_numpy(x), rl.from_numpy(real)
+            columns, real_columns = (
+                rl.from_numpy(np.ascontiguousarray(x.T)),
+                rl.from_numpy(np.ascontiguousarray(real.T)),
+            )
+            if gaps:
+                a, b = rl.stack([a, 3 + a], -1)[..., 0], rl.stack([b, 3 + b], -1)[..., 0]
+                columns = rl.stack([columns, 3 + columns], -1)[..., 0]
+                real_columns = rl.stack([real_columns, 3 + real_columns], -1)[..., 0]
+            assert error(rl.fft.fft(a), forward) < bound, n
+            assert error(rl.fft.fft(a[0]), forward[0]) < bound, n
+            assert error(rl.fft.ifft(a, norm="forward"), backward) < bound, n
+            assert error(rl.fft.fft(columns, dim=0).T, forward) < bound, n
+            assert error(rl.fft.ifft(columns, dim=0, norm="forward").T, backward) < bound, n
+            assert error(rl.fft.rfft(b), spectrum) < bound, n
+            assert error(rl.fft.rfft(b[1]), spectrum[1]) < bound, n
+            assert error(rl.fft.rfft(real_columns, dim=0).T, spectrum) < bound, n
+            half = rl.from_numpy(spectrum.astype(x.dtype))
+            if gaps:
+                half = rl.stack([half, 3 + half], -1)[..., 0]
+            assert error(rl.fft.irfft(half, n), real) < 2 * bound, n
+            assert error(rl.fft.irfft(half[0], n), real[0]) < 2 * bound, n
+            assert error(rl.fft.irfft(half.T.contiguous(), n, dim=0).T, real) < 2 * bound, n
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_images_one_at_a_time(dtype):
+    """Several dims of many small images are done image by image, of one image dim by dim."""
+    for shape, dims in (
+        ((5, 3, 14, 10), (2, 3)),
+        ((5, 3, 9, 16), (3, 2)),
+        ((4, 7, 6, 5), (0, 2, 3)),
+        ((33, 40), (0, 1)),
+    ):
+        x = RNG.standard_normal(shape).astype(dtype)
+        tolerance = {"rtol": 0, "atol": np.finfo(dtype).eps * 10 * x.size**0.5}
+        for view in (x, np.swapaxes(x, 0, 1)):
+            t = rl.from_numpy(view)
+            want = np.fft.rfftn(view.astype("float64"), axes=dims)
+            got = rl.fft.rfftn(t, dim=dims)
+            np.testing.assert_allclose(got.numpy(), want, **tolerance)
+            np.testing.assert_allclose(rl.fft.fftn(t, dim=dims).numpy(), np.fft.fftn(view, axes=dims), **tolerance)
+            np.testing.assert_allclose(
+                rl.fft.irfftn(got, [view.shape[d] for d in dims], dims).numpy(), view, **tolerance
+            )
