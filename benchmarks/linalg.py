@@ -57,6 +57,8 @@ def factorisations(torch: Any, count: int, n: int) -> dict[str, Call]:
         "matrix_exp": lambda: la.matrix_exp(general),
         "eigh": lambda: la.eigh(spd),
         "eigvalsh": lambda: la.eigvalsh(spd),
+        "lu": lambda: la.lu(general),
+        "matrix_power 7": lambda: la.matrix_power(a / n**0.5, 7),
     }
     if count * n**3 < 4e8:
         calls["svd"] = lambda: la.svd(a)
@@ -145,7 +147,7 @@ def transforms(torch: Any) -> dict[str, Call]:
     return calls
 
 
-SIZES = {"4": (10_000, 4), "32": (500, 32), "256": (1, 256), "1024": (1, 1024)}
+SIZES = {"4": (10_000, 4), "8": (1000, 8), "16": (1000, 16), "32": (500, 32), "256": (1, 256), "1024": (1, 1024)}
 
 
 def groups(torch: Any) -> dict[str, Callable[[], dict[str, Call]]]:
@@ -171,9 +173,10 @@ def least(call: Call, seconds: float) -> float:
     return best
 
 
-def serve(framework: str, seconds: float) -> None:
+def serve(framework: str, seconds: float, dtype: str) -> None:
     """Answers requests: a group lists its cases, a case is timed."""
     torch = importlib.import_module(framework)
+    torch.set_default_dtype(getattr(torch, dtype))
     torch.manual_seed(0)
     known, calls, current = groups(torch), {}, ""
     print(*known, sep="\t", flush=True)
@@ -207,12 +210,13 @@ def main() -> None:
     parser.add_argument("--select", default="", help="a regular expression for 'group/case'")
     parser.add_argument("--below", type=float, default=float("inf"), help="print cases with a lower ratio only")
     parser.add_argument("--least", type=float, default=0.02, help="seconds a case and turn")
+    parser.add_argument("--dtype", default="float32", help="float32 or float64")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.impl, options.least)
+        serve(options.impl, options.least, options.dtype)
         return
-    command = [sys.executable, __file__, "--serve", "--least", str(options.least), "--impl"]
+    command = [sys.executable, __file__, "--serve", "--least", str(options.least), "--dtype", options.dtype, "--impl"]
     workers = [
         subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for name in (options.impl, options.vs)

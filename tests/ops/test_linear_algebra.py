@@ -582,3 +582,31 @@ def test_gradient_of_lobpcg_is_that_of_eigh():
     values, vectors = linalg.eigh(a)
     (values[-2:].sum() + vectors[:, -2:].abs().prod(-1).sum()).backward()
     near(got, (a.grad + a.grad.mT) / 2, rl.float64, 1e4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_exponentials_to_the_last_digits(dtype):
+    """Norms of every polynomial and some squarings, in one batch and alone, against series of 60 digits."""
+    mp = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(3)
+    sizes = [1e-9, 1e-5, 1e-4, 5e-3, 0.02, 0.2, 0.6, 1.0, 1.9, 5.0, 20.0, 60.0]
+    for n in (1, 3, 6):
+        kinds = []
+        for size in sizes:
+            a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype.startswith("c") else 0)
+            kinds += [x * size / max(np.abs(x).sum(0).max(), 1e-300) for x in (a, a - a.T.conj(), -a @ a.T.conj())]
+        batch = np.stack(kinds).astype(dtype)
+        together = linalg.matrix_exp(rl.from_numpy(batch)).numpy()
+        eps = np.finfo(dtype).eps
+        with mp.workdps(60):
+            for i, a in enumerate(batch):
+                exact = mp.expm(mp.matrix(a.astype("complex128").tolist()), method="taylor")
+                scale = float(max(abs(x) for x in exact))
+                for got in (together[i], linalg.matrix_exp(rl.from_numpy(a.copy())).numpy()):
+                    error = float(
+                        max(abs(mp.mpc(complex(got[r, c])) - exact[r, c]) for r in range(n) for c in range(n))
+                    )
+                    growth = 1.0 if dtype != "float64" else 4 + 3 * float(np.abs(a).sum(0).max())
+                    assert error <= growth * eps * scale, (n, i, error / eps / scale)
+    huge = rl.diag(rl.tensor([-1e120 if dtype == "float64" else -1e30, 0.0], dtype=getattr(rl, dtype)))
+    assert rl.equal(linalg.matrix_exp(huge), rl.diag(rl.tensor([0.0, 1.0], dtype=huge.dtype)))
