@@ -141,8 +141,11 @@ def _from_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: boo
         raise RuntimeError(f"fft.{op}: must transform at least one axis")
     if s is not None:
         x = _resize(x, sizes, dims)
-    y = rl._fft_real(x, dims, _scale(op, norm, inverse, math.prod(sizes)))
-    return y.conj() if inverse else y
+    scale = _scale(op, norm, inverse, math.prod(sizes))
+    if not inverse:
+        return rl._fft_real(x, dims, scale)
+    y = rl._fft_real(x, dims[-1:], scale).conj()
+    return rl._fft_complex(y, dims[:-1], 1.0, True) if len(dims) > 1 else y
 
 
 def _to_real(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool) -> Any:
