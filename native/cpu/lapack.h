@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "rushlight.h"
+#include "rushlight/elementwise.h"
 #include "rushlight/linalg.h"
 #include "rushlight/matmul.h"
 
@@ -133,6 +134,18 @@ static inline bool all_finite(const T* a, int64_t leading, const MatrixShape& s)
   return sum == R(0);
 }
 
+// A copy between two layouts of a large matrix, by the kernel that moves elements; false when it could not be made.
+template <class T>
+static inline bool copy_large(const T* from, int64_t from_row, int64_t from_column, T* to, int64_t to_row,
+                              int64_t to_column, const MatrixShape& s) {
+  if (s.rows * s.columns < 4096) return false;
+  const int64_t shape[2] = {s.rows, s.columns}, from_strides[2] = {from_row, from_column};
+  const int64_t to_strides[2] = {to_row, to_column};
+  const rl_tensor a = {const_cast<T*>(from), shape, from_strides, 2, dtype_of<T>, 0, {}};
+  rl_tensor b = {to, shape, to_strides, 2, dtype_of<T>, 0, {}};
+  return rl_copy(&a, &b) == RL_OK;
+}
+
 // A column-major copy with leading dimension `leading`, conjugated if asked for.
 template <class T>
 static inline void pack(T* to, int64_t leading, const T* from, const MatrixShape& s, bool conjugated = false) {
@@ -146,6 +159,7 @@ static inline void pack(T* to, int64_t leading, const T* from, const MatrixShape
     for (int64_t j = 0; j < s.columns; ++j) std::copy_n(from + j * s.column_stride, s.rows, to + j * leading);
     return;
   }
+  if (copy_large(from, s.row_stride, s.column_stride, to, 1, leading, s)) return;
   constexpr int64_t kTile = 32;
   for (int64_t jb = 0; jb < s.columns; jb += kTile) {
     const int64_t j_end = std::min(jb + kTile, s.columns);
@@ -170,6 +184,7 @@ static inline void unpack(T* to, const MatrixShape& s, const T* from, int64_t le
     for (int64_t j = 0; j < s.columns; ++j) std::copy_n(from + j * leading, s.rows, to + j * s.column_stride);
     return;
   }
+  if (copy_large(from, 1, leading, to, s.row_stride, s.column_stride, s)) return;
   constexpr int64_t kTile = 32;
   for (int64_t jb = 0; jb < s.columns; jb += kTile) {
     const int64_t j_end = std::min(jb + kTile, s.columns);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/lapack_large.h"
+#include "cpu/lapack_qr.h"
 
 namespace rl {
 namespace {
@@ -132,18 +132,23 @@ rl_status geqrf(const rl_tensor* a, rl_tensor* qr, rl_tensor* tau) {
   RL_TRY(g_geqrf.find<T>());
   const MatrixShape from = matrix_shape(a), to = matrix_shape(qr);
   const int m = static_cast<int>(from.rows), n = static_cast<int>(from.columns), k = std::min(m, n);
+  const bool large = k >= kLargeReflections;
+  if (large) RL_TRY(Reflections<T>::find());
   return each_block(batch_count(a, 2), 2.0 * m * n * k, [&](int64_t begin, int64_t end) -> rl_status {
     WorkMatrix<T> work(to);
     const int leading = work.leading();
     const int64_t size = k > 0 ? geqrf_space<T>(m, n, leading) : 1;
     const Scratch<T> space(size), factors(k);
-    if (!work.ok() || !space || !factors) return RL_MEMORY_ERROR;
+    Reflections<T> reflections(large ? m : 0, large ? n : 0);
+    if (!work.ok() || !space || !factors || !reflections.ok()) return RL_MEMORY_ERROR;
     const int length = static_cast<int>(size);
     for (int64_t b = begin; b < end; ++b) {
       T* const matrix = work.begin(item_of<T>(qr, 2, b));
       pack(matrix, leading, item_of<T>(a, 2, b), from);
       int status = 0;
-      if (k > 0 && !factor_small(m, n, matrix, leading, factors.get()))
+      if (large)
+        RL_TRY(reflections.factor(matrix, leading, factors.get()));
+      else if (k > 0 && !factor_small(m, n, matrix, leading, factors.get()))
         g_geqrf.call<T>(&m, &n, matrix, &leading, factors.get(), space.get(), &length, &status);
       store_vector(item_of<T>(tau, 1, b), tau->strides[tau->ndim - 1], factors.get(), k);
       work.finish();
@@ -226,17 +231,22 @@ rl_status qr(const rl_tensor* a, rl_tensor* q, rl_tensor* r) {
   const int m = static_cast<int>(from.rows), n = static_cast<int>(from.columns), k = std::min(m, n);
   const int q_columns = q ? static_cast<int>(q->shape[q->ndim - 1]) : 0;
   const int leading = std::max(1, m), columns = std::max(n, q_columns);
+  const bool large = k >= kLargeReflections;
+  if (large) RL_TRY(Reflections<T>::find());
   return each_block(batch_count(a, 2), 4.0 * m * n * k, [&](int64_t begin, int64_t end) -> rl_status {
     int64_t size = k > 0 ? geqrf_space<T>(m, n, leading) : 1;
     if (q_columns > 0) size = std::max(size, orgqr_space<T>(m, q_columns, k, leading));
     const Scratch<T> space(size), factors(k), memory(static_cast<int64_t>(leading) * columns);
-    if (!space || !factors || !memory) return RL_MEMORY_ERROR;
+    Reflections<T> reflections(large ? m : 0, large ? n : 0);
+    if (!space || !factors || !memory || !reflections.ok()) return RL_MEMORY_ERROR;
     const int length = static_cast<int>(size);
     T* const matrix = memory.get();
     for (int64_t b = begin; b < end; ++b) {
       pack(matrix, leading, item_of<T>(a, 2, b), from);
       int status = 0;
-      if (k > 0 && !factor_small(m, n, matrix, leading, factors.get()))
+      if (large)
+        RL_TRY(reflections.factor(matrix, leading, nullptr));
+      else if (k > 0 && !factor_small(m, n, matrix, leading, factors.get()))
         g_geqrf.call<T>(&m, &n, matrix, &leading, factors.get(), space.get(), &length, &status);
       T* const to = item_of<T>(r, 2, b);
       for (int64_t j = 0; j < n; ++j) {
@@ -244,7 +254,9 @@ rl_status qr(const rl_tensor* a, rl_tensor* q, rl_tensor* r) {
           to[i * triangle.row_stride + j * triangle.column_stride] = i <= j ? matrix[j * leading + i] : T(0);
       }
       if (!q) continue;
-      if (q_columns > 0 && !multiply_small(m, q_columns, k, matrix, leading, factors.get()))
+      if (large)
+        RL_TRY(reflections.expand(matrix, leading, q_columns));
+      else if (q_columns > 0 && !multiply_small(m, q_columns, k, matrix, leading, factors.get()))
         g_orgqr.call<T>(&m, &q_columns, &k, matrix, &leading, factors.get(), space.get(), &length, &status);
       unpack(item_of<T>(q, 2, b), matrix_shape(q), matrix, leading);
     }
@@ -480,6 +492,43 @@ rl_status svd(const rl_tensor* a, rl_tensor* u, rl_tensor* s, rl_tensor* vh, rl_
 
 // ---- least squares
 
+// Least squares by a QR factorisation without exchanges of columns, of a matrix with no more columns than rows that has
+// full rank beyond doubt: its condition, bounded by |R| |R^-1| in the Frobenius norm, is less than 1 / rcond. False
+// when that is not certain; then a and x are spoilt.
+template <class T>
+rl_status solve_full_rank(int m, int n, int r, T* a, int leading, T* x, int x_leading, double rcond, bool* solved) {
+  using R = real_t<T>;
+  *solved = false;
+  if (!needs_no_scaling(a, int64_t{leading} * n)) return RL_OK;
+  RL_TRY(Reflections<T>::find());
+  Reflections<T> reflections(m, n);
+  const Scratch<T> inverse(int64_t{n} * n);
+  if (!reflections.ok() || !inverse) return RL_MEMORY_ERROR;
+  RL_TRY(reflections.factor(a, leading, nullptr));
+  const auto norm = [&](const T* matrix, int step) {
+    double sum = 0;
+    for (int j = 0; j < n; ++j)
+      for (int i = 0; i <= j; ++i) {
+        const T v = matrix[int64_t{j} * step + i];
+        const double size = std::abs(static_cast<double>(real_part(v)));
+        sum += size * size;
+        if constexpr (is_complex_v<T>) sum += static_cast<double>(v.im) * static_cast<double>(v.im);
+      }
+    return std::sqrt(sum);
+  };
+  for (int j = 0; j < n; ++j) std::copy_n(a + int64_t{j} * leading, j + 1, inverse.get() + int64_t{j} * n);
+  const int status = invert_upper_by_halves(n, inverse.get(), n);
+  const double condition = norm(a, leading) * norm(inverse.get(), n);
+  const double least =
+      std::max(rcond, 4 * static_cast<double>(n) * static_cast<double>(std::numeric_limits<R>::epsilon()));
+  if (status != 0 || !(condition * least < 1)) return RL_OK;
+  RL_TRY(reflections.multiply_adjoint(x, x_leading, r));
+  const T one(1);
+  g_large_trsm.call<T>("L", "U", "N", "N", &n, &r, &one, a, &leading, x, &x_leading);
+  *solved = true;
+  return RL_OK;
+}
+
 template <class T>
 rl_status lstsq(const rl_tensor* a, const rl_tensor* b, rl_lstsq_driver driver, double rcond, rl_tensor* x,
                 rl_tensor* rank, rl_tensor* s, rl_tensor* info) {
@@ -530,6 +579,7 @@ rl_status lstsq(const rl_tensor* a, const rl_tensor* b, rl_lstsq_driver driver, 
                             &found, space, length, &status);
       }
     };
+    const bool plain = (driver == RL_GELS || driver == RL_GELSY) && m >= n && n >= kLargeReflections;
     const bool some = k > 0 && r > 0, values_needed = driver == RL_GELSD || driver == RL_GELSS;
     if (some) run(&answer, &kAsk, &real_answer, &int_answer);
     const int64_t size = query_size(answer);
@@ -546,8 +596,21 @@ rl_status lstsq(const rl_tensor* a, const rl_tensor* b, rl_lstsq_driver driver, 
       std::fill_n(solution.get(), int64_t{x_leading} * r, T(0));
       pack(solution.get(), x_leading, item_of<T>(b, 2, i), right);
       status = found = 0;
+      bool solved = false;
+      if (plain && some) {
+        RL_TRY(solve_full_rank(m, n, r, matrix.get(), leading, solution.get(), x_leading,
+                               driver == RL_GELSY ? rcond : 0.0, &solved));
+        found = n;
+        if (!solved) {
+          pack(matrix.get(), leading, item_of<T>(a, 2, i), from);
+          pack(solution.get(), x_leading, item_of<T>(b, 2, i), right);
+          found = 0;
+        }
+      }
       // Singular values of what is not finite may never be found: no rank is, then.
-      if (values_needed && !all_finite(matrix.get(), leading, from))
+      if (solved)
+        status = 0;
+      else if (values_needed && !all_finite(matrix.get(), leading, from))
         status = 1;
       else if (some)
         run(space.get(), &length, reals.get(), ints.get());

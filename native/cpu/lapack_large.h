@@ -6,11 +6,12 @@
 
 namespace rl {
 
-extern Routine g_large_getrf, g_large_laswp, g_large_trsm, g_large_gemm;
+extern Routine g_large_getrf, g_large_laswp, g_large_trsm, g_large_gemm, g_large_trmm, g_large_trtri;
 
 template <class T>
 static inline rl_status find_large() {
-  for (Routine* const routine : {&g_large_getrf, &g_large_laswp, &g_large_trsm, &g_large_gemm})
+  for (Routine* const routine :
+       {&g_large_getrf, &g_large_laswp, &g_large_trsm, &g_large_gemm, &g_large_trmm, &g_large_trtri})
     RL_TRY(routine->find<T>());
   return RL_OK;
 }
@@ -52,6 +53,33 @@ void solve_by_halves(bool lower, int n, int width, const T* a, int leading, T* x
                          &x_leading, &one, x, &x_leading);
     solve_by_halves(lower, top, width, a, leading, x, x_leading);
   }
+}
+
+// The inverse of an upper triangle, in place, by halves: those of its diagonal blocks, and -A^-1 B D^-1 between them.
+// Returns LAPACK's info.
+template <class T>
+int invert_upper_by_halves(int n, T* a, int leading) {
+  int status = 0;
+  if (n <= 32) {
+    if (n > 0) g_large_trtri.call<T>("U", "N", &n, a, &leading, &status);
+    return status;
+  }
+  const int top = (n / 2 + 15) & ~15, bottom = n - top;
+  T *const between = a + int64_t{top} * leading, *const corner = between + top;
+  status = invert_upper_by_halves(top, a, leading);
+  if (status != 0) return status;
+  status = invert_upper_by_halves(bottom, corner, leading);
+  if (status != 0) return status + top;
+  const T one(1), minus(-1);
+  parallel_for(bottom, block_columns(bottom), [&](int64_t begin, int64_t end) {
+    const int width = static_cast<int>(end - begin);
+    g_large_trmm.call<T>("L", "U", "N", "N", &top, &width, &minus, a, &leading, between + begin * leading, &leading);
+  });
+  parallel_for(top, block_columns(top), [&](int64_t begin, int64_t end) {
+    const int height = static_cast<int>(end - begin);
+    g_large_trmm.call<T>("R", "U", "N", "N", &height, &bottom, &one, corner, &leading, between + begin, &leading);
+  });
+  return 0;
 }
 
 // A = P L U by halves: the left columns, their part in the right ones, what remains of those (S. Toledo, "Locality of

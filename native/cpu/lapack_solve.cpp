@@ -9,6 +9,8 @@ constinit Routine g_large_getrf("sgetrf_", "dgetrf_", "cgetrf_", "zgetrf_");
 constinit Routine g_large_laswp("slaswp_", "dlaswp_", "claswp_", "zlaswp_");
 constinit Routine g_large_trsm("strsm_", "dtrsm_", "ctrsm_", "ztrsm_");
 constinit Routine g_large_gemm("sgemm_", "dgemm_", "cgemm_", "zgemm_");
+constinit Routine g_large_trmm("strmm_", "dtrmm_", "ctrmm_", "ztrmm_");
+constinit Routine g_large_trtri("strtri_", "dtrtri_", "ctrtri_", "ztrtri_");
 
 namespace {
 
@@ -61,9 +63,42 @@ rl_status cholesky(const rl_tensor* a, bool upper, rl_tensor* out, rl_tensor* in
   });
 }
 
+// The inverse W W^H of A = U^H U, where W = U^-1, from U's triangle in `from`: by blocks of columns down to their
+// diagonal, and mirrored. LAPACK's info is in `status`.
+template <class T>
+rl_status inverse_of_large(const T* factor, const MatrixShape& from, bool conjugated, T* out, int leading,
+                           int* status) {
+  const int n = static_cast<int>(from.rows);
+  const Scratch<T> inverse(int64_t{n} * n);
+  if (!inverse) return RL_MEMORY_ERROR;
+  T* const w = inverse.get();
+  pack(w, n, factor, from, conjugated);
+  for (int64_t j = 0; j < n; ++j) std::fill(w + j * n + j + 1, w + (j + 1) * n, T(0));
+  *status = invert_upper_by_halves(n, w, n);
+  if (*status != 0) {
+    pack(out, leading, factor, from, conjugated);
+    return RL_OK;
+  }
+  const T one(1), zero(0);
+  RL_TRY(parallel_for(n, block_columns(n), [&](int64_t begin, int64_t end) -> rl_status {
+    const int rows = static_cast<int>(end), width = static_cast<int>(end - begin), inner = static_cast<int>(n - begin);
+    g_large_gemm.call<T>("N", is_complex_v<T> ? "C" : "T", &rows, &width, &inner, &one, w + begin * n, &n,
+                         w + begin * n + begin, &n, &zero, out + begin * leading, &leading);
+    return RL_OK;
+  }));
+  for (int64_t j = 0; j < n; ++j) out[j * leading + j] = T(real_part(out[j * leading + j]));
+  constexpr int64_t kTile = 32;
+  for (int64_t jb = 0; jb < n; jb += kTile)
+    for (int64_t ib = 0; ib <= jb; ib += kTile)
+      for (int64_t j = jb; j < std::min<int64_t>(jb + kTile, n); ++j)
+        for (int64_t i = ib; i < std::min(ib + kTile, j); ++i) out[i * leading + j] = conjugate(out[j * leading + i]);
+  return RL_OK;
+}
+
 template <class T>
 rl_status cholesky_inverse(const rl_tensor* factor, bool upper, rl_tensor* out, rl_tensor* info) {
   RL_TRY(g_potri.find<T>());
+  RL_TRY(find_large<T>());
   const MatrixShape from = matrix_shape(factor), to = matrix_shape(out);
   const int n = static_cast<int>(from.rows);
   return each_block(batch_count(factor, 2), cube(n), [&](int64_t begin, int64_t end) -> rl_status {
@@ -72,8 +107,15 @@ rl_status cholesky_inverse(const rl_tensor* factor, bool upper, rl_tensor* out, 
     const int leading = work.leading();
     for (int64_t b = begin; b < end; ++b) {
       T* const m = work.begin(item_of<T>(out, 2, b));
-      pack(m, leading, item_of<T>(factor, 2, b), from);
       int status = 0;
+      if (n >= 96) {
+        const MatrixShape turned = {from.columns, from.rows, from.column_stride, from.row_stride};
+        RL_TRY(inverse_of_large(item_of<T>(factor, 2, b), upper ? from : turned, !upper, m, leading, &status));
+        *item_of<int32_t>(info, 0, b) = status;
+        work.finish();
+        continue;
+      }
+      pack(m, leading, item_of<T>(factor, 2, b), from);
       if (n > 0) g_potri.call<T>(upper ? "U" : "L", &n, m, &leading, &status);
       *item_of<int32_t>(info, 0, b) = status;
       for (int64_t j = 0; j < n; ++j) {

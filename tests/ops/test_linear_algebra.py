@@ -610,3 +610,49 @@ def test_exponentials_to_the_last_digits(dtype):
                     assert error <= growth * eps * scale, (n, i, error / eps / scale)
     huge = rl.diag(rl.tensor([-1e120 if dtype == "float64" else -1e30, 0.0], dtype=getattr(rl, dtype)))
     assert rl.equal(linalg.matrix_exp(huge), rl.diag(rl.tensor([0.0, 1.0], dtype=huge.dtype)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(96, 96), (150, 97), (97, 150), (301, 193), (193, 300)])
+def test_large_qr_and_least_squares(dtype, shape):
+    """Panels and what follows them: factors are orthogonal and give the matrix, R has LAPACK's signs."""
+    m, n = shape
+    k = min(shape)
+    a = matrix(2, m, n, dtype=dtype)
+    x = a.numpy()
+    for mode in ("reduced", "complete", "r"):
+        q, r = linalg.qr(a, mode)
+        want = np.linalg.qr(x, mode)[1] if mode != "r" else np.linalg.qr(x, "r")
+        near(r, want, dtype, 3)
+        if mode == "r":
+            continue
+        near(q.mH @ q, np.broadcast_to(np.eye(q.shape[-1]), (2, q.shape[-1], q.shape[-1])), dtype)
+        near(q @ r, x, dtype)
+    reflectors, factors = rl.geqrf(a)
+    near(rl.linalg.householder_product(reflectors[..., :k], factors), np.linalg.qr(x)[0], dtype, 10)
+    b = matrix(2, m, 3, dtype=dtype, seed=1)
+    for driver in ("gels", "gelsy"):
+        found = linalg.lstsq(a, b, driver=driver)
+        want = np.stack([np.linalg.lstsq(x[i], b.numpy()[i], rcond=None)[0] for i in range(2)])
+        near(found.solution, want, dtype, 3 if m != n else 300)
+    assert linalg.lstsq(a, b, driver="gelsy").rank.tolist() == [k, k]
+    if m >= n:  # a matrix without full rank has the solution of least norm
+        low = a.clone()
+        low[..., -1] = low[..., 0] + low[..., 1]
+        found = linalg.lstsq(low, b, driver="gelsy")
+        assert found.rank.tolist() == [n - 1, n - 1]
+        want = np.stack([np.linalg.lstsq(low.numpy()[i], b.numpy()[i], rcond=1e-5)[0] for i in range(2)])
+        near(found.solution, want, dtype, 10 if m != n else 300)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [95, 96, 129, 250])
+def test_large_inverses_from_factors(dtype, n):
+    a = positive(2, n, n, dtype=dtype)
+    lower = linalg.cholesky(a)
+    want = np.linalg.inv(a.numpy())
+    for found in (rl.cholesky_inverse(lower), rl.cholesky_inverse(lower.mH, upper=True)):
+        near(found, want, dtype, 0.1)
+        assert rl.equal(found, found.mH)
+    spoilt = lower + rl.ones(n, n, dtype=dtype).triu(1)  # the other triangle is not read
+    assert rl.equal(rl.cholesky_inverse(spoilt), rl.cholesky_inverse(lower))
