@@ -1,6 +1,7 @@
 // Triangular factors (Cholesky, LU, LDL), inverses and what is solved with them.
 #include <cmath>
 
+#include "cpu/lapack_lanes.h"
 #include "cpu/lapack_large.h"
 
 namespace rl {
@@ -25,13 +26,59 @@ constinit Routine g_hetrs("ssytrs_", "dsytrs_", "chetrs_", "zhetrs_");
 
 double cube(double n) { return n * n * n; }
 
+// ---- many small matrices
+
+// Whether a batch of matrices fills vectors with them.
+template <class T>
+bool lanes_fit(const rl_tensor* a) {
+  if constexpr (is_complex_v<T>) {
+    return false;
+  } else {
+    const MatrixShape s = matrix_shape(a);
+    return s.rows == s.columns && s.rows > 0 && s.rows <= kLanesMatrix && batch_count(a, 2) >= lanes_loops<T>().width;
+  }
+}
+
+// Runs one of the loops over all of a batch, which is not the output; the last group has some of the matrices of the
+// one before it, and is of the same task.
+template <class T>
+rl_status run_in_lanes(void (*loop)(const LanesGroup<T>&, T*), const rl_tensor* a, bool upper, rl_tensor* out,
+                       rl_tensor* pivots, rl_tensor* info) {
+  const MatrixShape from = matrix_shape(a), to = matrix_shape(out);
+  const int64_t width = lanes_loops<T>().width, count = batch_count(a, 2), n = from.rows;
+  const double flops = static_cast<double>(width * n * n * n);
+  return each_block(count / width, flops, [&](int64_t begin, int64_t end) -> rl_status {
+    const Scratch<T> work(width * (n * n + 2 * width));
+    if (!work) return RL_MEMORY_ERROR;
+    const auto group = [&](int64_t first) {
+      LanesGroup<T> g = {};
+      g.n = static_cast<int>(n);
+      g.in_row = from.row_stride;
+      g.in_column = from.column_stride;
+      g.out_row = to.row_stride;
+      g.out_column = to.column_stride;
+      g.upper = upper;
+      g.pivot_stride = pivots ? pivots->strides[pivots->ndim - 1] : 0;
+      for (int64_t l = 0; l < width; ++l) {
+        g.in[l] = item_of<T>(a, 2, first + l);
+        g.out[l] = item_of<T>(out, 2, first + l);
+        g.info[l] = item_of<int32_t>(info, 0, first + l);
+        g.pivots[l] = pivots ? item_of<int32_t>(pivots, 1, first + l) : nullptr;
+      }
+      loop(g, work.get());
+    };
+    for (int64_t i = begin; i < end; ++i) group(i * width);
+    if (end == count / width && count % width != 0) group(count - width);
+    return RL_OK;
+  });
+}
+
 // ---- Cholesky
 
 // A Hermitian matrix's row-major memory is its conjugate in column-major order, whose factor in the other triangle has
 // the same memory: so rows need no transposition, only the other letter.
 template <class T>
-rl_status cholesky(const rl_tensor* a, bool upper, rl_tensor* out, rl_tensor* info) {
-  RL_TRY(g_potrf.find<T>());
+rl_status cholesky_one_by_one(const rl_tensor* a, bool upper, rl_tensor* out, rl_tensor* info) {
   MatrixShape from = matrix_shape(a), to = matrix_shape(out);
   const bool swap = from.row_stride != 1;
   if (swap) {
@@ -61,6 +108,21 @@ rl_status cholesky(const rl_tensor* a, bool upper, rl_tensor* out, rl_tensor* in
     }
     return RL_OK;
   });
+}
+
+template <class T>
+rl_status cholesky(const rl_tensor* a, bool upper, rl_tensor* out, rl_tensor* info) {
+  RL_TRY(g_potrf.find<T>());
+  if constexpr (!is_complex_v<T>) {
+    if (lanes_fit<T>(a) && a->data != out->data) {
+      RL_TRY(run_in_lanes<T>(lanes_loops<T>().cholesky, a, upper, out, nullptr, info));
+      const int64_t count = batch_count(a, 2);
+      for (int64_t b = 0; b < count; ++b)
+        if (*item_of<int32_t>(info, 0, b) != 0) return cholesky_one_by_one<T>(a, upper, out, info);
+      return RL_OK;
+    }
+  }
+  return cholesky_one_by_one<T>(a, upper, out, info);
 }
 
 // The inverse W W^H of A = U^H U, where W = U^-1, from U's triangle in `from`: by blocks of columns down to their
@@ -230,6 +292,9 @@ int factor_in_place(int m, int n, T* a, int leading, int* pivots) {
 template <class T>
 rl_status lu_factor(const rl_tensor* a, rl_tensor* lu, rl_tensor* pivots, rl_tensor* info) {
   RL_TRY(find_large<T>());
+  if constexpr (!is_complex_v<T>) {
+    if (lanes_fit<T>(a) && a->data != lu->data) return run_in_lanes<T>(lanes_loops<T>().lu, a, false, lu, pivots, info);
+  }
   const MatrixShape from = matrix_shape(a), to = matrix_shape(lu);
   const int m = static_cast<int>(from.rows), n = static_cast<int>(from.columns), k = std::min(m, n);
   const double flops = static_cast<double>(m) * n * k;

@@ -656,3 +656,37 @@ def test_large_inverses_from_factors(dtype, n):
         assert rl.equal(found, found.mH)
     spoilt = lower + rl.ones(n, n, dtype=dtype).triu(1)  # the other triangle is not read
     assert rl.equal(rl.cholesky_inverse(spoilt), rl.cholesky_inverse(lower))
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+@pytest.mark.parametrize("n", range(1, 18))
+def test_many_small_factors(dtype, n):
+    """Batches that fill vectors, and their rest, in every layout: the same as one by one, and as NumPy's."""
+    for count in (7, 8, 16, 37):
+        a = matrix(count, n, n, dtype=dtype, seed=n)
+        a[3] = 0.0  # singular
+        a[5, :, 0] = 0.0
+        a[6, 0, 0] = float("nan")
+        spd = positive(count, n, n, dtype=dtype, seed=n)
+        failing = spd.clone()
+        failing[4, n // 2, n // 2] = -1.0
+        for layout in (lambda x: x, lambda x: x.mT.contiguous().mT, lambda x: rl.stack([x, x], -1)[..., 0]):
+            lu, pivots, info = linalg.lu_factor_ex(layout(a))
+            for i in range(count):
+                alone = linalg.lu_factor_ex(a[i])
+                assert alone.info == info[i]
+                if i != 6:
+                    assert rl.equal(alone.pivots, pivots[i])
+                    near(lu[i], alone.LU, dtype)
+            good = [i for i in range(count) if i not in (3, 5, 6)]
+            p, lower, upper = rl.lu_unpack(lu, pivots)
+            near((p @ lower @ upper)[good], a[good], dtype)
+            for triangle in (False, True):
+                half = layout(spd.triu() if triangle else spd.tril())  # the other triangle is not read
+                factor, status = linalg.cholesky_ex(half, upper=triangle)
+                want = np.linalg.cholesky(spd.numpy())
+                near(factor, np.swapaxes(want, 1, 2) if triangle else want, dtype)
+                assert not status.any()
+                assert linalg.cholesky_ex(layout(failing), upper=triangle).info.tolist() == [
+                    n // 2 + 1 if i == 4 else 0 for i in range(count)
+                ]
