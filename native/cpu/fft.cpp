@@ -155,42 +155,32 @@ rl_status run_groups(const FftPlan& plan, void (*loop)(const FftPlan&, const Fft
   return parallel_for(groups, std::max<int64_t>(1, kTask / (plan.n * loops.width)), [&](int64_t begin, int64_t end) {
     Scratch<char> work(work_size(loops, plan.n) * number_size(plan));
     if (!work) return RL_MEMORY_ERROR;
+    int64_t in_at[kMostLanes], out_at[kMostLanes];
+    FftGroup group = {in->data, out->data, in_at, out_at, in->strides[dim] * in_unit, out->strides[dim] * out_unit, 0,
+                      inverse,  out_dense, odd,   scale};
+    const int64_t in_step = lines.count > 0 ? lines.in[0] * in_unit : 0;
+    const int64_t out_step = lines.count > 0 ? lines.out[0] * out_unit : 0;
     for (int64_t g = begin; g < end; ++g) {
-      int64_t in_at[kMostLanes], out_at[kMostLanes];
       const int64_t first = g * loops.width;
-      const int count = static_cast<int>(std::min(loops.width, lines.total - first));
-      lines.at(first, &in_at[0], &out_at[0]);
-      // Lines of one dimension are a step apart; only the first one of the next takes divisions.
-      int64_t place = first % lines.inner();
-      for (int l = 1; l < count; ++l) {
-        if (++place < lines.inner()) {
-          in_at[l] = in_at[l - 1] + lines.in[0];
-          out_at[l] = out_at[l - 1] + lines.out[0];
-        } else {
-          place = 0;
+      group.lines = static_cast<int>(std::min(loops.width, lines.total - first));
+      if (lines.count <= 1 || first % lines.inner() + loops.width <= lines.inner()) {
+        int64_t in_first, out_first;
+        lines.at(first, &in_first, &out_first);
+        for (int l = 0; l < kMostLanes; ++l) {
+          in_at[l] = in_first * in_unit + l * in_step;
+          out_at[l] = out_first * out_unit + l * out_step;
+        }
+      } else {
+        for (int l = 0; l < group.lines; ++l) {
           lines.at(first + l, &in_at[l], &out_at[l]);
+          in_at[l] *= in_unit;
+          out_at[l] *= out_unit;
         }
       }
-      for (int l = 0; l < count; ++l) {
-        in_at[l] *= in_unit;
-        out_at[l] *= out_unit;
-      }
-      loop(plan,
-           {in->data, out->data, in_at, out_at, in->strides[dim] * in_unit, out->strides[dim] * out_unit, count,
-            inverse, out_dense, odd, scale},
-           work.get());
+      loop(plan, group, work.get());
     }
     return RL_OK;
   });
-}
-
-template <class T>
-void gather(const T* from, int64_t step, T* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
-}
-template <class T>
-void scatter(const T* from, T* to, int64_t step, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i * step] = from[i];
 }
 
 // Contiguous lines that are matrices

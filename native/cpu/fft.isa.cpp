@@ -48,6 +48,11 @@ RL_INLINE void store_chunk(const FftGroup& g, int64_t count, int64_t c, int flip
     for (int l = 0; l < w; ++l) store(out + g.out_at[l] + c, rows[l]);
     return;
   }
+  if (g.lines == w && some == w / 2) {
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) std::memcpy(out + g.out_at[l] + c, &rows[l], sizeof(Vector<T>) / 2);
+    return;
+  }
   // Whole vectors where what follows is this line or the next ones of the group
   const int64_t end = g.out_dense ? g.lines * count - w : -1;
 #pragma GCC unroll 16
@@ -231,25 +236,30 @@ void lanes(const FftPlan& plan, const FftGroup& g, void* work) {
   store_group<T>(g, plan.n, flip, run_lanes<T>(plan.lanes, a, b));
 }
 
-// Of n complex numbers that are pairs of 2 n real ones, z is the transform. With a = z[k], b = conj(z[n - k]), that of
-// the even ones is (a + b) / 2, of the odd ones (a - b) / 2i.
+// z[n] of real signals of 2 n numbers, which is real, behind lines whose other numbers are written elsewhere
 template <class T>
-void lanes_real(const FftPlan& plan, const FftGroup& g, void* work) {
-  const int64_t n = plan.n;
-  const Buffers<T> buffers(work, n + 1);
-  if (g.odd) {
-    load_numbers<T>(g, n, buffers.b);
-    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{}.write(buffers.a + 2 * k, {buffers.b[k], Vector<T>{}});
-    return store_group<T>(g, n / 2 + 1, false, run_lanes<T>(plan.lanes, buffers.a, buffers.b));
+RL_INLINE void store_last(const FftGroup& g, int64_t n, Vector<T> value) {
+  T* out = static_cast<T*>(g.out);
+  const Vector<T> last = value * static_cast<T>(g.scale);
+  T numbers[kWidth<T>];
+  store(numbers, last);
+#pragma GCC unroll 16
+  for (int l = 0; l < kWidth<T>; ++l) {
+    if (l >= g.lines) break;
+    out[g.out_at[l] + 2 * n] = numbers[l];
+    out[g.out_at[l] + 2 * n + 1] = 0;
   }
-  const T* w = static_cast<const T*>(plan.halves);
-  load_numbers<T>(g, 2 * n, buffers.a);
-  Vector<T>* z = run_lanes<T>(plan.lanes, buffers.a, buffers.b);
+}
+
+// Of n complex numbers that are pairs of 2 n real ones, z is the transform. With a = z[k], b = conj(z[n - k]), that of
+// the even ones is (a + b) / 2, of the odd ones (a - b) / 2i. The transforms of the real ones
+// take its place, but for the last number, which is returned.
+template <class T>
+RL_INLINE Vector<T> split_lanes(int64_t n, Vector<T>* z, const T* w) {
   const Vector<T> first = z[0], second = z[1];
   z[0] = first + second;
   z[1] = Vector<T>{};
-  z[2 * n] = first - second;
-  z[2 * n + 1] = Vector<T>{};
+#pragma GCC unroll 4
   for (int64_t k = 1; 2 * k <= n; ++k) {
     const Pair<T> a = {z[2 * k], z[2 * k + 1]}, b = {z[2 * (n - k)], -z[2 * (n - k) + 1]};
     const Pair<T> even = {(a.re + b.re) * T(0.5), (a.im + b.im) * T(0.5)};
@@ -259,6 +269,65 @@ void lanes_real(const FftPlan& plan, const FftGroup& g, void* work) {
     z[2 * (n - k)] = even.re - odd.re;
     z[2 * (n - k) + 1] = odd.im - even.im;
   }
+  return first - second;
+}
+
+// A full vector of contiguous lines of 2 kSize real numbers, in registers from start to end
+template <class T, int kSize>
+RL_INLINE void short_real_lines(const FftPlan& plan, const FftGroup& g) {
+  constexpr int w = kWidth<T>, chunks = 2 * kSize / w;
+  const T* in = static_cast<const T*>(g.in);
+  T* out = static_cast<T*>(g.out);
+  const T scale = static_cast<T>(g.scale);
+  Vector<T> x[2 * kSize], z[2 * kSize];
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) {
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) x[c * w + l] = load(in + g.in_at[l] + c * w);
+    transpose<T>(x + c * w);
+  }
+  butterfly<T, kSize>([&](int k) __attribute__((always_inline)) { return Pair<T>{x[2 * k], x[2 * k + 1]}; },
+                      [&](int k, Pair<T> v) __attribute__((always_inline)) {
+                        z[2 * k] = v.re;
+                        z[2 * k + 1] = v.im;
+                      },
+                      nullptr);
+  const Vector<T> last = split_lanes<T>(kSize, z, static_cast<const T*>(plan.halves));
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) {
+#pragma GCC unroll 16
+    for (int j = 0; j < w; ++j) z[c * w + j] *= scale;
+    transpose<T>(z + c * w);
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) store(out + g.out_at[l] + c * w, z[c * w + l]);
+  }
+  store_last<T>(g, kSize, last);
+}
+
+template <class T>
+void lanes_real(const FftPlan& plan, const FftGroup& g, void* work) {
+  const int64_t n = plan.n;
+  const Buffers<T> buffers(work, n + 1);
+  if (g.odd) {
+    load_numbers<T>(g, n, buffers.b);
+    for (int64_t k = 0; k < n; ++k) ToBuffer<T>{}.write(buffers.a + 2 * k, {buffers.b[k], Vector<T>{}});
+    return store_group<T>(g, n / 2 + 1, false, run_lanes<T>(plan.lanes, buffers.a, buffers.b));
+  }
+  if (g.in_step == 1 && g.out_step == 2 && g.lines == kWidth<T>) {
+    if constexpr (kWidth<T> == 8 || kWidth<T> == 16)
+      if (n == 8) return short_real_lines<T, 8>(plan, g);
+    if constexpr (kWidth<T> == 4 || kWidth<T> == 8)
+      if (n == 4) return short_real_lines<T, 4>(plan, g);
+  }
+  load_numbers<T>(g, 2 * n, buffers.a);
+  Vector<T>* z = run_lanes<T>(plan.lanes, buffers.a, buffers.b);
+  const Vector<T> last = split_lanes<T>(n, z, static_cast<const T*>(plan.halves));
+  if (g.out_step == 2) {
+    store_lines<T>(g, 2 * n, 0, z);
+    return store_last<T>(g, n, last);
+  }
+  z[2 * n] = last;
+  z[2 * n + 1] = Vector<T>{};
   store_group<T>(g, n + 1, false, z);
 }
 
@@ -438,51 +507,71 @@ void join_line(const FftPlan& plan, const T* in, T* out) {
   out[1] = in[0] - in[2 * n];
 }
 
+// The numbers that the first pass reads: those of the input, or of z, where half a transform is made whole and where
+// lines that are not there are read.
+template <class T>
+RL_INLINE const T* first_numbers(const FftPlan& plan, const FftLines& g, int64_t line, int64_t some, bool whole, T* z) {
+  const T* in = static_cast<const T*>(g.in) + line * g.in_step;
+  if (whole && g.kind != FftLines::kToReal) return in;
+  const int64_t size = 2 * plan.n;
+  for (int64_t i = 0; i < some; ++i) {
+    if (g.kind == FftLines::kToReal)
+      join_line<T>(plan, in + i * g.in_step, z + i * size);
+    else
+      std::memcpy(z + i * size, in + i * g.in_step, static_cast<size_t>(size) * sizeof(T));
+  }
+  return z;
+}
+
+template <class T, int kParts>
+void lines_together(const FftPlan& plan, const FftLines& g, Vector<T>* a, T* z) {
+  constexpr int m = kWidth<T> / kParts;
+  const T scale = static_cast<T>(g.scale);
+  const bool flip = g.inverse;
+  Vector<T>* const spectrum = reinterpret_cast<Vector<T>*>(z);
+  for (int64_t l = 0; l < g.count; l += kParts) {
+    const int64_t some = g.count - l < kParts ? g.count - l : kParts;
+    const T* in = first_numbers<T>(plan, g, l, some, some == kParts, z);
+    turn_together<T, kParts>(plan, in, in == z ? 2 * plan.n : g.in_step, flip, a);
+    for (int64_t i = 0; i < some; ++i) {
+      T* out = static_cast<T*>(g.out) + (l + i) * g.out_step;
+      const Vector<T>* x = a + 2 * m * i;
+      const auto read = [&](int k) __attribute__((always_inline)) { return Pair<T>{x[2 * k], x[2 * k + 1]}; };
+      if (g.kind == FftLines::kReal) {
+        butterfly<T, m>(
+            read, [&](int k, Pair<T> v) __attribute__((always_inline)) { ToBuffer<T>{}.write(spectrum + 2 * k, v); },
+            nullptr);
+        split_line<T>(plan, spectrum, scale, out);
+      } else {
+        const ToLine<T> to{out, flip, scale};
+        butterfly<T, m>(
+            read, [&](int k, Pair<T> v) __attribute__((always_inline)) { to.write(to.place(k), v); }, nullptr);
+      }
+    }
+  }
+}
+
 template <class T>
 void lines(const FftPlan& plan, const FftLines& g, void* work) {
   constexpr int w = kWidth<T>;
   const int64_t m = plan.m, room = 2 * ((m > w ? m : w) + w);
   Vector<T>*a = static_cast<Vector<T>*>(work), *b = a + room;
   T* z = reinterpret_cast<T*>(b + room);
+  if (plan.together == 2) return lines_together<T, 2>(plan, g, a, z);
+  if constexpr (w >= 8)
+    if (plan.together == 4) return lines_together<T, 4>(plan, g, a, z);
+  if constexpr (w >= 16)
+    if (plan.together == 8) return lines_together<T, 8>(plan, g, a, z);
   const T scale = static_cast<T>(g.scale);
-  const bool flip = g.inverse;
-  const int64_t together = plan.together;
-  int64_t stride = g.in_step;
-  for (int64_t l = 0; l < g.count; l += together) {
-    const T* in = static_cast<const T*>(g.in) + l * g.in_step;
-    const int64_t some = g.count - l < together ? g.count - l : together;
-    if (g.kind == FftLines::kToReal || some < together) {
-      // Lines that are not there are those of before.
-      stride = 2 * plan.n;
-      for (int64_t i = 0; i < some; ++i) {
-        if (g.kind == FftLines::kToReal)
-          join_line<T>(plan, in + i * g.in_step, z + i * stride);
-        else
-          std::memcpy(z + i * stride, in + i * g.in_step, static_cast<size_t>(stride) * sizeof(T));
-      }
-      in = z;
-    }
-    if (together == 1)
-      turn_line<T>(plan, in, flip, a);
-    else if (together == 2)
-      turn_together<T, 2>(plan, in, stride, flip, a);
-    else if constexpr (w >= 8) {
-      if (together == 4) {
-        turn_together<T, 4>(plan, in, stride, flip, a);
-      } else {
-        if constexpr (w >= 16) turn_together<T, 8>(plan, in, stride, flip, a);
-      }
-    }
-    for (int64_t i = 0; i < some; ++i) {
-      T* out = static_cast<T*>(g.out) + (l + i) * g.out_step;
-      Vector<T>* x = a + 2 * m * i;
-      if (g.kind == FftLines::kReal) {
-        Vector<T>* const y = reinterpret_cast<Vector<T>*>(z);
-        run_last<T>(plan.rest, 0, x, b, ToBuffer<T>{y});
-        split_line<T>(plan, y, scale, out);
-      } else {
-        run_last<T>(plan.rest, 0, x, b, ToLine<T>{out, flip, scale});
-      }
+  Vector<T>* const spectrum = reinterpret_cast<Vector<T>*>(z);
+  for (int64_t l = 0; l < g.count; ++l) {
+    turn_line<T>(plan, first_numbers<T>(plan, g, l, 1, true, z), g.inverse, a);
+    T* out = static_cast<T*>(g.out) + l * g.out_step;
+    if (g.kind == FftLines::kReal) {
+      run_last<T>(plan.rest, 0, a, b, ToBuffer<T>{spectrum});
+      split_line<T>(plan, spectrum, scale, out);
+    } else {
+      run_last<T>(plan.rest, 0, a, b, ToLine<T>{out, g.inverse, scale});
     }
   }
 }
