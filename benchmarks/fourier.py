@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-SIZES = [8, 16, 30, 64, 100, 128, 256, 512, 997, 1000, 1024, 4096, 65536, 1000000]
+SIZES = [8, 16, 30, 32, 64, 100, 128, 256, 512, 997, 1000, 1024, 4096, 65536, 1000000]
 DTYPES = ["float32", "float64"]
 NUMBERS = 160_000  # about how many a case of several lines has
 Case = Callable[[], Any]
