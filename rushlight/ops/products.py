@@ -538,15 +538,15 @@ def _exponential(a: Any, norms: Any, kind: int, limit: float) -> Any:
     powers[0] = a
     squarings = None
     if kind == 4:
-        # Norms above 1e60 are brought down first: their powers may not be finite.
-        before = (norms.log2().ceil() - 200).clamp(0, 1000).nan_to_num(0.0)
+        # Norms above 1e45 are brought down first: their powers may not be finite.
+        before = (norms.log2().ceil() - 150).clamp(0, 1000).nan_to_num(0.0)
         if bool((before > 0).any()):
             powers[0] *= rl.exp2(-before).reshape(-1, 1, 1)
     rl.bmm(powers[0], powers[0], out=powers[1])
     rl.bmm(powers[1], powers[0], out=powers[2])
     if kind == 4:
-        squarings = before + _squarings(powers, limit)
         rl.bmm(powers[2], powers[2], out=powers[3])
+        squarings = before + _squarings(powers, norms * rl.exp2(-before), limit)
     table = _TAYLOR_12 if kind == 3 else _TAYLOR_18
     factors = rl.tensor([row[1:] for row in table], dtype=a.dtype, device=a.device)
     terms = rl.mm(factors, powers.reshape(powers.shape[0], -1)).reshape(len(table), *a.shape)
@@ -566,18 +566,28 @@ def _plus_identity(x: Any, factor: float) -> Any:
     return x
 
 
-def _squarings(powers: Any, limit: float) -> Any:
-    """How often each matrix is halved, from its powers, which are scaled accordingly. The second and third power say
-    more than the norm (A. Al-Mohy and N. Higham, "A new scaling and squaring algorithm for the matrix exponential",
-    2009).
+def _squarings(powers: Any, first: Any, limit: float) -> Any:
+    """How often each matrix, of the norms `first`, is halved, from its powers 1, 2, 3 and 6, which are scaled
+    accordingly.
+
+    Of small matrices, whose products cost little, |A| decides. Else the terms from the 19th on, which are left out, are
+    at most x^k where x = max over r < 6 of d (|A^r| / d^r)^(1/19) and d = |A^6|^(1/6): less than |A|^k, and less
+    halving is needed (as in A. Al-Mohy and N. Higham, "A new scaling and squaring algorithm for the matrix
+    exponential", 2009). Rounding errors of the powers grow with |A| all the same, so x is a part of |A| at least.
     """
-    second, third = (p.abs().sum(-2).amax(-1) for p in powers[1:3])
-    count = (rl.maximum(second**0.5, third ** (1 / 3)) / limit).log2().ceil().clamp(0, 1000)
-    count = rl.where(rl.isfinite(third), count, 0.0)
+    size = first
+    if powers.shape[-1] >= 32:
+        second, third, sixth = (p.abs().sum(-2).amax(-1) for p in powers[1:])
+        least = first / (4 if limit < 2 else 64)
+        d = rl.maximum(sixth ** (1 / 6), least).clamp(min=1e-300)
+        x, xx, xxx = first / d, second / d**2, third / d**3
+        size = d * rl.stack([rl.ones_like(d), x, xx, xxx, xxx * x, xxx * xx]).amax(0) ** (1 / 19)
+    count = (size / limit).log2().ceil().clamp(0, 1000)
+    count = rl.where(rl.isfinite(size), count, 0.0)
     if bool((count > 0).any()):
         factors = rl.exp2(-count).reshape(-1, 1, 1)
-        for i in range(3):
-            powers[i] *= factors ** (i + 1)
+        for power, exponent in zip(powers, (1, 2, 3, 6), strict=True):
+            power *= factors**exponent
     return count
 
 
