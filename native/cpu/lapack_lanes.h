@@ -21,13 +21,24 @@ struct LanesGroup {
   int32_t* pivots[kMostMatrixLanes];
   int64_t pivot_stride;
   bool upper;
+  // Right sides and solutions of `columns` columns
+  int columns;
+  const T* b[kMostMatrixLanes];
+  T* x[kMostMatrixLanes];
+  int64_t b_row, b_column, x_row, x_column;
 };
 
 template <class T>
 struct LanesLoops {
   int width;
-  // P L U as LAPACK's ?getf2 finds it; `work` has room for width * (n * n + 2 * width) numbers
+  // P L U as LAPACK's ?getf2 finds it; `work` has room for width * (n * (n + columns) + 4 * width) numbers
   void (*lu)(const LanesGroup<T>& group, T* work);
+  // That, and what solves with it
+  void (*solve)(const LanesGroup<T>& group, T* work);
+  // The inverse, in x
+  void (*inverse)(const LanesGroup<T>& group, T* work);
+  // From such factors in `in` and their pivots
+  void (*lu_solve)(const LanesGroup<T>& group, T* work);
   // The Cholesky factor, the other triangle zero. Of a matrix that is not positive-definite only `info` is right.
   void (*cholesky)(const LanesGroup<T>& group, T* work);
 };

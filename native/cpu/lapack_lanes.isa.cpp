@@ -17,75 +17,77 @@ struct Places {
   RL_INLINE int operator()(int i, int j) const { return i * row + j * column; }
 };
 
+// Numbers of rows x columns matrices in all lanes
 template <class T>
-Places load_matrices(const LanesGroup<T>& g, Vector<T>* a) {
+Places load_matrices(const T* const* in, int rows, int columns, int64_t row_step, int64_t column_step, Vector<T>* a) {
   constexpr int w = kWidth<T>;
-  const int n = g.n, count = n * n;
-  const bool rows = g.in_column == 1 && g.in_row == n, columns = g.in_row == 1 && g.in_column == n;
-  if (!rows && !columns) {
-    for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j) {
-        Vector<T> v;
-        for (int l = 0; l < w; ++l) v[l] = g.in[l][i * g.in_row + j * g.in_column];
-        a[i * n + j] = v;
+  const int count = rows * columns;
+  const bool by_rows = column_step == 1 && row_step == columns, by_columns = row_step == 1 && column_step == rows;
+  if (!by_rows && !by_columns) {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        T numbers[w];
+        for (int l = 0; l < w; ++l) numbers[l] = in[l][i * row_step + j * column_step];
+        a[i * columns + j] = load(numbers);
       }
-    return {n, 1};
+    return {columns, 1};
   }
   for (int c = 0; c < count; c += w) {
     Vector<T> block[w];
     if (c + w <= count) {
 #pragma GCC unroll 16
-      for (int l = 0; l < w; ++l) block[l] = load(g.in[l] + c);
+      for (int l = 0; l < w; ++l) block[l] = load(in[l] + c);
     } else {
-      for (int l = 0; l < w; ++l) block[l] = load_part(g.in[l] + c, count - c, T(0));
+      for (int l = 0; l < w; ++l) block[l] = load_part(in[l] + c, count - c, T(0));
     }
     transpose<T>(block);
 #pragma GCC unroll 16
     for (int k = 0; k < w; ++k) a[c + k] = block[k];
   }
-  return rows ? Places{n, 1} : Places{1, n};
+  return by_rows ? Places{columns, 1} : Places{1, rows};
 }
 
 template <class T>
-void store_matrices(const LanesGroup<T>& g, Places at, const Vector<T>* a) {
+void store_matrices(T* const* out, int rows, int columns, int64_t row_step, int64_t column_step, Places at,
+                    const Vector<T>* a) {
   constexpr int w = kWidth<T>;
-  const int n = g.n, count = n * n;
-  const bool rows = g.out_column == 1 && g.out_row == n, columns = g.out_row == 1 && g.out_column == n;
-  if (!rows && !columns) {
-    for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j)
-        for (int l = 0; l < w; ++l) g.out[l][i * g.out_row + j * g.out_column] = a[at(i, j)][l];
+  const int count = rows * columns;
+  const bool by_rows = column_step == 1 && row_step == columns, by_columns = row_step == 1 && column_step == rows;
+  if (!by_rows && !by_columns) {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        T numbers[w];
+        store(numbers, a[at(i, j)]);
+        for (int l = 0; l < w; ++l) out[l][i * row_step + j * column_step] = numbers[l];
+      }
     return;
   }
-  const bool same = rows ? at.column == 1 : at.row == 1;
+  const bool same = by_rows ? at.column == 1 && at.row == columns : at.row == 1 && at.column == rows;
   for (int c = 0; c < count; c += w) {
     Vector<T> block[w];
     if (same) {
 #pragma GCC unroll 16
       for (int k = 0; k < w; ++k) block[k] = a[c + k];
     } else {
-      for (int k = 0; k < w && c + k < count; ++k) {
-        const int first = (c + k) / n, second = (c + k) % n;
-        block[k] = rows ? a[at(first, second)] : a[at(second, first)];
-      }
+      for (int k = 0; k < w && c + k < count; ++k)
+        block[k] = by_rows ? a[at((c + k) / columns, (c + k) % columns)] : a[at((c + k) % rows, (c + k) / rows)];
     }
     transpose<T>(block);
     const int some = count - c;
     for (int l = 0; l < w; ++l) {
       if (some >= w)
-        store(g.out[l] + c, block[l]);
+        store(out[l] + c, block[l]);
       else
-        std::memcpy(g.out[l] + c, &block[l], static_cast<size_t>(some) * sizeof(T));
+        std::memcpy(out[l] + c, &block[l], static_cast<size_t>(some) * sizeof(T));
     }
   }
 }
 
+// L U with partial pivoting of what is in a, and L^-1 P b of the `columns` columns in b.
 template <class T>
-void lu(const LanesGroup<T>& g, T* work) {
+RL_INLINE void factor(const LanesGroup<T>& g, Vector<T>* a, Places at, Vector<T>* b, Places b_at, int columns) {
   constexpr int w = kWidth<T>;
   const int n = g.n;
-  Vector<T>* const a = reinterpret_cast<Vector<T>*>(work);
-  const Places at = load_matrices<T>(g, a);
   Whole<T> info = {};
   for (int j = 0; j < n; ++j) {
     Vector<T> best = a[at(j, j)];
@@ -97,7 +99,8 @@ void lu(const LanesGroup<T>& g, T* work) {
       best = greater ? size : best;
       where = greater ? Whole<T>{} + i : where;
     }
-    for (int l = 0; l < w; ++l) g.pivots[l][j * g.pivot_stride] = static_cast<int32_t>(where[l]) + 1;
+    if (g.pivots[0])
+      for (int l = 0; l < w; ++l) g.pivots[l][j * g.pivot_stride] = static_cast<int32_t>(where[l]) + 1;
     for (int i = j + 1; i < n; ++i) {
       const auto here = where == i;
       for (int k = 0; k < n; ++k) {
@@ -105,19 +108,98 @@ void lu(const LanesGroup<T>& g, T* work) {
         a[at(j, k)] = here ? low : top;
         a[at(i, k)] = here ? top : low;
       }
+      for (int k = 0; k < columns; ++k) {
+        const Vector<T> top = b[b_at(j, k)], low = b[b_at(i, k)];
+        b[b_at(j, k)] = here ? low : top;
+        b[b_at(i, k)] = here ? top : low;
+      }
     }
     const Vector<T> pivot = a[at(j, j)];
     const auto zero = pivot == T(0);
     info = zero & (info == 0) ? Whole<T>{} + (j + 1) : info;
     for (int i = j + 1; i < n; ++i) {
       const Vector<T> x = a[at(i, j)], quotient = x / pivot;
-      a[at(i, j)] = zero ? x : quotient;
+      const Vector<T> left = zero ? x : quotient;
+      a[at(i, j)] = left;
       const Vector<T> factor = zero ? Vector<T>{} : quotient;
       for (int k = j + 1; k < n; ++k) a[at(i, k)] -= factor * a[at(j, k)];
+      for (int k = 0; k < columns; ++k) b[b_at(i, k)] -= left * b[b_at(j, k)];
     }
   }
   for (int l = 0; l < w; ++l) *g.info[l] = static_cast<int32_t>(info[l]);
-  store_matrices<T>(g, at, a);
+}
+
+// b = U^-1 b
+template <class T>
+RL_INLINE void substitute(int n, int columns, const Vector<T>* a, Places at, Vector<T>* b, Places b_at) {
+  for (int j = n - 1; j >= 0; --j) {
+    const Vector<T> pivot = a[at(j, j)];
+    for (int k = 0; k < columns; ++k) {
+      const Vector<T> x = b[b_at(j, k)] / pivot;
+      b[b_at(j, k)] = x;
+      for (int i = 0; i < j; ++i) b[b_at(i, k)] -= a[at(i, j)] * x;
+    }
+  }
+}
+
+template <class T>
+void lu(const LanesGroup<T>& g, T* work) {
+  const int n = g.n;
+  Vector<T>* const a = reinterpret_cast<Vector<T>*>(work);
+  const Places at = load_matrices<T>(g.in, n, n, g.in_row, g.in_column, a);
+  factor<T>(g, a, at, nullptr, at, 0);
+  store_matrices<T>(g.out, n, n, g.out_row, g.out_column, at, a);
+}
+
+template <class T>
+void solve(const LanesGroup<T>& g, T* work) {
+  const int n = g.n;
+  Vector<T>*const a = reinterpret_cast<Vector<T>*>(work), *const b = a + n * n + kWidth<T>;
+  const Places at = load_matrices<T>(g.in, n, n, g.in_row, g.in_column, a);
+  const Places b_at = load_matrices<T>(g.b, n, g.columns, g.b_row, g.b_column, b);
+  factor<T>(g, a, at, b, b_at, g.columns);
+  substitute<T>(n, g.columns, a, at, b, b_at);
+  store_matrices<T>(g.out, n, n, g.out_row, g.out_column, at, a);
+  store_matrices<T>(g.x, n, g.columns, g.x_row, g.x_column, b_at, b);
+}
+
+template <class T>
+void inverse(const LanesGroup<T>& g, T* work) {
+  const int n = g.n;
+  Vector<T>*const a = reinterpret_cast<Vector<T>*>(work), *const b = a + n * n + kWidth<T>;
+  const Places at = load_matrices<T>(g.in, n, n, g.in_row, g.in_column, a);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) b[at(i, j)] = Vector<T>{} + T(i == j ? 1 : 0);
+  factor<T>(g, a, at, b, at, n);
+  substitute<T>(n, n, a, at, b, at);
+  store_matrices<T>(g.x, n, n, g.x_row, g.x_column, at, b);
+}
+
+template <class T>
+void lu_solve(const LanesGroup<T>& g, T* work) {
+  constexpr int w = kWidth<T>;
+  const int n = g.n;
+  Vector<T>*const a = reinterpret_cast<Vector<T>*>(work), *const b = a + n * n + w;
+  const Places at = load_matrices<T>(g.in, n, n, g.in_row, g.in_column, a);
+  const Places b_at = {g.columns, 1};
+  int rows[w][kLanesMatrix];
+  for (int l = 0; l < w; ++l) {
+    for (int i = 0; i < n; ++i) rows[l][i] = i;
+    for (int i = 0; i < n; ++i) std::swap(rows[l][i], rows[l][g.pivots[l][i * g.pivot_stride] - 1]);
+  }
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < g.columns; ++k) {
+      T numbers[w];
+      for (int l = 0; l < w; ++l) numbers[l] = g.b[l][rows[l][i] * g.b_row + k * g.b_column];
+      b[b_at(i, k)] = load(numbers);
+    }
+  for (int j = 0; j < n; ++j)
+    for (int i = j + 1; i < n; ++i) {
+      const Vector<T> left = a[at(i, j)];
+      for (int k = 0; k < g.columns; ++k) b[b_at(i, k)] -= left * b[b_at(j, k)];
+    }
+  substitute<T>(n, g.columns, a, at, b, b_at);
+  store_matrices<T>(g.x, n, g.columns, g.x_row, g.x_column, b_at, b);
 }
 
 RL_INLINE float root(float x) { return std::sqrt(x); }
@@ -128,7 +210,7 @@ void cholesky(const LanesGroup<T>& g, T* work) {
   constexpr int w = kWidth<T>;
   const int n = g.n;
   Vector<T>* const a = reinterpret_cast<Vector<T>*>(work);
-  Places at = load_matrices<T>(g, a);
+  Places at = load_matrices<T>(g.in, n, n, g.in_row, g.in_column, a);
   const Places stored = at;
   if (g.upper) std::swap(at.row, at.column);  // the lower factor of what the upper triangle says, turned
   Whole<T> info = {};
@@ -148,11 +230,13 @@ void cholesky(const LanesGroup<T>& g, T* work) {
     }
   }
   for (int l = 0; l < w; ++l) *g.info[l] = static_cast<int32_t>(info[l]);
-  store_matrices<T>(g, stored, a);
+  store_matrices<T>(g.out, n, n, g.out_row, g.out_column, stored, a);
 }
 
-constexpr LanesTable table = {{kWidth<float>, lu<float>, cholesky<float>},
-                              {kWidth<double>, lu<double>, cholesky<double>}};
+template <class T>
+constexpr LanesLoops<T> kLoops = {kWidth<T>, lu<T>, solve<T>, inverse<T>, lu_solve<T>, cholesky<T>};
+
+constexpr LanesTable table = {kLoops<float>, kLoops<double>};
 
 }  // namespace
 

@@ -30,12 +30,13 @@ double cube(double n) { return n * n * n; }
 
 // Whether a batch of matrices fills vectors with them.
 template <class T>
-bool lanes_fit(const rl_tensor* a) {
+bool lanes_fit(const rl_tensor* a, int64_t columns = 0) {
   if constexpr (is_complex_v<T>) {
     return false;
   } else {
     const MatrixShape s = matrix_shape(a);
-    return s.rows == s.columns && s.rows > 0 && s.rows <= kLanesMatrix && batch_count(a, 2) >= lanes_loops<T>().width;
+    return s.rows == s.columns && s.rows > 0 && s.rows <= kLanesMatrix && columns <= 2 * kLanesMatrix &&
+           batch_count(a, 2) >= lanes_loops<T>().width;
   }
 }
 
@@ -43,32 +44,46 @@ bool lanes_fit(const rl_tensor* a) {
 // one before it, and is of the same task.
 template <class T>
 rl_status run_in_lanes(void (*loop)(const LanesGroup<T>&, T*), const rl_tensor* a, bool upper, rl_tensor* out,
-                       rl_tensor* pivots, rl_tensor* info) {
-  const MatrixShape from = matrix_shape(a), to = matrix_shape(out);
-  const int64_t width = lanes_loops<T>().width, count = batch_count(a, 2), n = from.rows;
-  const double flops = static_cast<double>(width * n * n * n);
-  return each_block(count / width, flops, [&](int64_t begin, int64_t end) -> rl_status {
-    const Scratch<T> work(width * (n * n + 2 * width));
+                       const rl_tensor* pivots, rl_tensor* info, const rl_tensor* b = nullptr, rl_tensor* x = nullptr) {
+  const MatrixShape from = matrix_shape(a);
+  const int64_t width = lanes_loops<T>().width, n = from.rows, count = batch_count(x ? x : a, 2);
+  LanesGroup<T> shared = {};
+  shared.n = static_cast<int>(n);
+  shared.in_row = from.row_stride;
+  shared.in_column = from.column_stride;
+  shared.upper = upper;
+  if (out) {
+    shared.out_row = matrix_shape(out).row_stride;
+    shared.out_column = matrix_shape(out).column_stride;
+  }
+  if (pivots) shared.pivot_stride = pivots->strides[pivots->ndim - 1];
+  if (x) {
+    shared.columns = static_cast<int>(matrix_shape(x).columns);
+    shared.b_row = matrix_shape(b).row_stride;
+    shared.b_column = matrix_shape(b).column_stride;
+    shared.x_row = matrix_shape(x).row_stride;
+    shared.x_column = matrix_shape(x).column_stride;
+  }
+  const int64_t room = width * (n * (n + shared.columns) + 4 * width);
+  return each_block(count / width, static_cast<double>(room * n), [&](int64_t begin, int64_t end) -> rl_status {
+    const Scratch<T> work(room);
     if (!work) return RL_MEMORY_ERROR;
-    const auto group = [&](int64_t first) {
-      LanesGroup<T> g = {};
-      g.n = static_cast<int>(n);
-      g.in_row = from.row_stride;
-      g.in_column = from.column_stride;
-      g.out_row = to.row_stride;
-      g.out_column = to.column_stride;
-      g.upper = upper;
-      g.pivot_stride = pivots ? pivots->strides[pivots->ndim - 1] : 0;
+    LanesGroup<T> g = shared;
+    const auto run = [&](int64_t first) {
       for (int64_t l = 0; l < width; ++l) {
         g.in[l] = item_of<T>(a, 2, first + l);
-        g.out[l] = item_of<T>(out, 2, first + l);
-        g.info[l] = item_of<int32_t>(info, 0, first + l);
-        g.pivots[l] = pivots ? item_of<int32_t>(pivots, 1, first + l) : nullptr;
+        if (out) g.out[l] = item_of<T>(out, 2, first + l);
+        if (info) g.info[l] = item_of<int32_t>(info, 0, first + l);
+        if (pivots) g.pivots[l] = item_of<int32_t>(pivots, 1, first + l);
+        if (x) {
+          g.b[l] = item_of<T>(b, 2, first + l);
+          g.x[l] = item_of<T>(x, 2, first + l);
+        }
       }
       loop(g, work.get());
     };
-    for (int64_t i = begin; i < end; ++i) group(i * width);
-    if (end == count / width && count % width != 0) group(count - width);
+    for (int64_t i = begin; i < end; ++i) run(i * width);
+    if (end == count / width && count % width != 0) run(count - width);
     return RL_OK;
   });
 }
@@ -366,6 +381,11 @@ class Substitution {
   int n_, r_;
 };
 
+rl_status check_pivot(int pivot, int n) {
+  if (pivot >= 1 && pivot <= n) return RL_OK;
+  return fail(RL_RUNTIME_ERROR, "lu_solve: pivots; expected numbers from 1 to %d, got %d", n, pivot);
+}
+
 template <class T>
 rl_status lu_solve(const rl_tensor* lu, const rl_tensor* pivots, const rl_tensor* b, bool left, bool adjoint,
                    rl_tensor* out) {
@@ -373,6 +393,15 @@ rl_status lu_solve(const rl_tensor* lu, const rl_tensor* pivots, const rl_tensor
   const MatrixShape factors = matrix_shape(lu);
   const Substitution<T> substitution(b, out, left, adjoint);
   const int n = static_cast<int>(factors.rows);
+  if constexpr (!is_complex_v<T>) {
+    if (left && !adjoint && lanes_fit<T>(lu, matrix_shape(out).columns) && b->data != out->data) {
+      for (int64_t i = 0; i < batch_count(out, 2); ++i) {
+        const int32_t* const p = item_of<int32_t>(pivots, 1, i);
+        for (int k = 0; k < n; ++k) RL_TRY(check_pivot(p[k * pivots->strides[pivots->ndim - 1]], n));
+      }
+      return run_in_lanes<T>(lanes_loops<T>().lu_solve, lu, false, nullptr, pivots, nullptr, b, out);
+    }
+  }
   const bool direct = column_major(factors);
   const int leading = static_cast<int>(direct ? leading_of(factors) : std::max(1, n));
   const double flops = static_cast<double>(n) * n * substitution.work_shape().columns;
@@ -389,10 +418,7 @@ rl_status lu_solve(const rl_tensor* lu, const rl_tensor* pivots, const rl_tensor
       }
       const int32_t* const p = item_of<int32_t>(pivots, 1, i);
       for (int k = 0; k < n; ++k) swaps[k] = p[k * pivots->strides[pivots->ndim - 1]];
-      for (int k = 0; k < n; ++k) {
-        if (swaps[k] < 1 || swaps[k] > n)
-          return fail(RL_RUNTIME_ERROR, "lu_solve: pivots; expected numbers from 1 to %d, got %d", n, swaps[k]);
-      }
+      for (int k = 0; k < n; ++k) RL_TRY(check_pivot(swaps[k], n));
       substitution.run(matrix, leading, swaps.get(), work, i);
     }
     return RL_OK;
@@ -404,6 +430,10 @@ rl_status solve(const rl_tensor* a, const rl_tensor* b, bool left, rl_tensor* ou
                 rl_tensor* info) {
   RL_TRY(find_large<T>());
   RL_TRY(g_getrs.find<T>());
+  if constexpr (!is_complex_v<T>) {
+    if (left && lanes_fit<T>(a, matrix_shape(out).columns) && a->data != lu->data && b->data != out->data)
+      return run_in_lanes<T>(lanes_loops<T>().solve, a, false, lu, pivots, info, b, out);
+  }
   const MatrixShape from = matrix_shape(a), factors = matrix_shape(lu);
   const Substitution<T> substitution(b, out, left, false);
   const int n = static_cast<int>(from.rows);
@@ -427,6 +457,10 @@ rl_status solve(const rl_tensor* a, const rl_tensor* b, bool left, rl_tensor* ou
 template <class T>
 rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
   RL_TRY(find_large<T>());
+  if constexpr (!is_complex_v<T>) {
+    if (lanes_fit<T>(a) && a->data != out->data)
+      return run_in_lanes<T>(lanes_loops<T>().inverse, a, false, nullptr, nullptr, info, a, out);
+  }
   RL_TRY(g_getri.find<T>());
   const MatrixShape from = matrix_shape(a), to = matrix_shape(out);
   const int n = static_cast<int>(from.rows);

@@ -681,6 +681,18 @@ def test_many_small_factors(dtype, n):
             good = [i for i in range(count) if i not in (3, 5, 6)]
             p, lower, upper = rl.lu_unpack(lu, pivots)
             near((p @ lower @ upper)[good], a[good], dtype)
+            inverse = linalg.inv_ex(layout(a))
+            assert rl.equal(inverse.info, info)
+            near(inverse.inverse[good], rl.stack([linalg.inv(a[i]) for i in good]), dtype, 100)
+            for columns in (1, 3, n):
+                b = matrix(count, n, columns, dtype=dtype, seed=columns)
+                for right in (layout(b), b[:1].expand(count, n, columns)):
+                    x = linalg.solve_ex(layout(a), right)
+                    assert rl.equal(x.info, info)
+                    alone = rl.stack([linalg.solve_ex(a[i], right[i]).result for i in good])
+                    near(x.result[good], alone, dtype, 100)
+                    near(a[good] @ x.result[good], right[good], dtype, 100)
+                    near(linalg.lu_solve(lu, pivots, right)[good], alone, dtype, 100)
             for triangle in (False, True):
                 half = layout(spd.triu() if triangle else spd.tril())  # the other triangle is not read
                 factor, status = linalg.cholesky_ex(half, upper=triangle)
