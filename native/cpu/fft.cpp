@@ -144,13 +144,21 @@ bool side_by_side(const FftPlan& plan, int64_t lines, bool dense) {
          static_cast<double>(lines) * plan.line_cost * (dense ? 1 : 2);
 }
 
-// Groups of lines, `loop` on each: places and steps in real numbers.
+// How many of the lines go through lanes: the last few of them, which would leave most lanes empty, are done by
+// themselves.
+int64_t lines_in_lanes(const FftPlan& plan, int64_t lines) {
+  const int64_t rest = lines % loops_of(plan).width;
+  return plan.line != FftKind::kLanes && 2 * static_cast<double>(rest) * plan.line_cost < plan.lane_cost ? lines - rest
+                                                                                                         : lines;
+}
+
+// Groups of the first `total` lines, `loop` on each: places and steps in real numbers.
 rl_status run_groups(const FftPlan& plan, void (*loop)(const FftPlan&, const FftGroup&, void*), const rl_tensor* in,
                      int64_t in_unit, const rl_tensor* out, int64_t out_unit, int dim, bool inverse, bool odd,
-                     double scale) {
+                     double scale, int64_t total) {
   const FftLoops& loops = loops_of(plan);
   const Lines lines(in, out, dim);
-  const int64_t groups = (lines.total + loops.width - 1) / loops.width;
+  const int64_t groups = (total + loops.width - 1) / loops.width;
   const bool out_dense = lines.count == 1 && out->strides[dim] == 1 && lines.out[0] == out->shape[dim];
   return parallel_for(groups, std::max<int64_t>(1, kTask / (plan.n * loops.width)), [&](int64_t begin, int64_t end) {
     Scratch<char> work(work_size(loops, plan.n) * number_size(plan));
@@ -162,7 +170,7 @@ rl_status run_groups(const FftPlan& plan, void (*loop)(const FftPlan&, const Fft
     const int64_t out_step = lines.count > 0 ? lines.out[0] * out_unit : 0;
     for (int64_t g = begin; g < end; ++g) {
       const int64_t first = g * loops.width;
-      group.lines = static_cast<int>(std::min(loops.width, lines.total - first));
+      group.lines = static_cast<int>(std::min(loops.width, total - first));
       if (lines.count <= 1 || first % lines.inner() + loops.width <= lines.inner()) {
         int64_t in_first, out_first;
         lines.at(first, &in_first, &out_first);
@@ -208,21 +216,23 @@ rl_status run_matrices(const FftPlan& plan, FftLines::Kind kind, const rl_tensor
   });
 }
 
-// Each line by itself: map(in, out) on contiguous copies of `in_size` and `out_size` numbers where it has gaps.
+// Each line from number `first` on by itself: map(in, out) on contiguous copies of `in_size` and `out_size` numbers
+// where it has gaps.
 template <class In, class Out, class Map>
-rl_status run_lines(const rl_tensor* in, int64_t in_size, const rl_tensor* out, int64_t out_size, int dim, Map map) {
+rl_status run_lines(const rl_tensor* in, int64_t in_size, const rl_tensor* out, int64_t out_size, int dim,
+                    int64_t first, Map map) {
   const Lines lines(in, out, dim);
   const int64_t in_step = in->strides[dim], out_step = out->strides[dim];
   const bool copies_in = in_step != 1 && in_size > 1, copies_out = out_step != 1 && out_size > 1;
   // A single long line is shared out among the threads itself.
   const int64_t block = lines.total == 1 ? 1 : std::max<int64_t>(1, kTask / std::max(in_size, out_size));
-  return parallel_for(lines.total, block, [&](int64_t begin, int64_t end) {
+  return parallel_for(lines.total - first, block, [&](int64_t begin, int64_t end) {
     Scratch<In> in_line(copies_in ? in_size : 0);
     Scratch<Out> out_line(copies_out ? out_size : 0);
     if (!in_line || !out_line) return RL_MEMORY_ERROR;
     for (int64_t i = begin; i < end; ++i) {
       int64_t in_at, out_at;
-      lines.at(i, &in_at, &out_at);
+      lines.at(first + i, &in_at, &out_at);
       const In* from = static_cast<const In*>(in->data) + in_at;
       Out* to = static_cast<Out*>(out->data) + out_at;
       if (copies_in)
@@ -247,11 +257,16 @@ rl_status transform(const rl_tensor* in, int dim, bool inverse, double scale, co
   const Plan plan = fft_plan(n, sizeof(T) == 8);
   if (!plan) return RL_MEMORY_ERROR;
   const bool dense = is_dense(in, out, dim);
-  if (side_by_side(*plan, Lines(in, out, dim).total, dense))
-    return run_groups(*plan, loops_of(*plan).lanes, in, 2, out, 2, dim, inverse, false, scale);
-  if (dense && plan->line == FftKind::kMatrix)
+  const int64_t total = Lines(in, out, dim).total;
+  int64_t done = 0;
+  if (side_by_side(*plan, total, dense)) {
+    done = lines_in_lanes(*plan, total);
+    RL_TRY(run_groups(*plan, loops_of(*plan).lanes, in, 2, out, 2, dim, inverse, false, scale, done));
+    if (done == total) return RL_OK;
+  }
+  if (done == 0 && dense && plan->line == FftKind::kMatrix)
     return run_matrices(*plan, FftLines::kComplex, in, 2, out, 2, dim, inverse, scale);
-  return run_lines<complex<T>, complex<T>>(in, n, out, n, dim, [&](const complex<T>* from, complex<T>* to) {
+  return run_lines<complex<T>, complex<T>>(in, n, out, n, dim, done, [&](const complex<T>* from, complex<T>* to) {
     return run_line(*plan, from, inverse, scale, to);
   });
 }
@@ -264,12 +279,17 @@ rl_status from_real(const rl_tensor* in, int dim, double scale, const rl_tensor*
   const Plan plan = fft_plan(odd ? n : n / 2, sizeof(T) == 8);
   if (!plan) return RL_MEMORY_ERROR;
   const bool dense = is_dense(in, out, dim);
-  if (side_by_side(*plan, Lines(in, out, dim).total, dense && !odd))
-    return run_groups(*plan, loops_of(*plan).lanes_real, in, 1, out, 2, dim, false, odd, scale);
+  const int64_t total = Lines(in, out, dim).total;
+  int64_t done = 0;
+  if (side_by_side(*plan, total, dense && !odd)) {
+    done = lines_in_lanes(*plan, total);
+    RL_TRY(run_groups(*plan, loops_of(*plan).lanes_real, in, 1, out, 2, dim, false, odd, scale, done));
+    if (done == total) return RL_OK;
+  }
   const bool matrix = plan->line == FftKind::kMatrix && !odd;
-  if (dense && matrix) return run_matrices(*plan, FftLines::kReal, in, 1, out, 2, dim, false, scale);
+  if (done == 0 && dense && matrix) return run_matrices(*plan, FftLines::kReal, in, 1, out, 2, dim, false, scale);
   const FftLoops& loops = loops_of(*plan);
-  return run_lines<T, complex<T>>(in, n, out, n / 2 + 1, dim, [&](const T* from, complex<T>* to) {
+  return run_lines<T, complex<T>>(in, n, out, n / 2 + 1, dim, done, [&](const T* from, complex<T>* to) {
     if (matrix) {
       Scratch<T> work(matrix_work_size(loops, plan->n));
       if (!work) return RL_MEMORY_ERROR;
@@ -297,12 +317,17 @@ rl_status to_real(const rl_tensor* in, int dim, double scale, const rl_tensor* o
   const Plan plan = fft_plan(odd ? n : n / 2, sizeof(T) == 8);
   if (!plan) return RL_MEMORY_ERROR;
   const bool dense = is_dense(in, out, dim);
-  if (side_by_side(*plan, Lines(in, out, dim).total, dense && !odd))
-    return run_groups(*plan, loops_of(*plan).lanes_to_real, in, 2, out, 1, dim, true, odd, scale);
+  const int64_t total = Lines(in, out, dim).total;
+  int64_t done = 0;
+  if (side_by_side(*plan, total, dense && !odd)) {
+    done = lines_in_lanes(*plan, total);
+    RL_TRY(run_groups(*plan, loops_of(*plan).lanes_to_real, in, 2, out, 1, dim, true, odd, scale, done));
+    if (done == total) return RL_OK;
+  }
   const bool matrix = plan->line == FftKind::kMatrix && !odd;
-  if (dense && matrix) return run_matrices(*plan, FftLines::kToReal, in, 2, out, 1, dim, true, scale);
+  if (done == 0 && dense && matrix) return run_matrices(*plan, FftLines::kToReal, in, 2, out, 1, dim, true, scale);
   const FftLoops& loops = loops_of(*plan);
-  return run_lines<complex<T>, T>(in, n / 2 + 1, out, n, dim, [&](const complex<T>* from, T* to) {
+  return run_lines<complex<T>, T>(in, n / 2 + 1, out, n, dim, done, [&](const complex<T>* from, T* to) {
     if (matrix) {
       Scratch<T> work(matrix_work_size(loops, plan->n));
       if (!work) return RL_MEMORY_ERROR;
