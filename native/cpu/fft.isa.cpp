@@ -228,7 +228,8 @@ void lanes(const FftPlan& plan, const FftGroup& g, void* work) {
   if (g.in_step != 2 && neighbours<T>(g.in_at, g.lines, 2) && g.out_step != 2 && neighbours<T>(g.out_at, g.lines, 2)) {
     const FromColumns<T> from{static_cast<const T*>(g.in) + g.in_at[0], g.in_step, flip};
     const ToColumns<T> to{static_cast<T*>(g.out) + g.out_at[0], g.out_step, flip, static_cast<T>(g.scale)};
-    if (plan.lanes.count == 1 && run_common<T>(plan.lanes.passes[0], from, to)) return;
+    if constexpr (kFused)
+      if (plan.lanes.count == 1 && run_common<T>(plan.lanes.passes[0], from, to)) return;
     const int done = run_first<T>(plan.lanes, from, a);
     return run_last<T>(plan.lanes, done, a, b, to);
   }

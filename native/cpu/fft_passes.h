@@ -2,6 +2,8 @@
 // the last one writes may be memory of another order. Only for files compiled once per instruction set.
 #pragma once
 
+#include <type_traits>
+
 #include "cpu/fft_simd.h"
 
 namespace rl {
@@ -116,7 +118,13 @@ template <class T, int kRadix, class In, class Out>
 void run_pass(const FftPass& pass, In in, Out out) {
   const T *w = static_cast<const T*>(pass.twiddles), *roots = static_cast<const T*>(pass.roots);
   const int64_t m = pass.m, s = pass.s;
-  if (m == 1 && s == 1) return pass_block<T, kRadix, false>(in, out, 0, 0, 1, 1, w, roots);
+  if constexpr (!std::is_same_v<Out, ToBuffer<T>>) {  // the last pass, and often the only one
+    if (s == 1)
+      pass_block<T, kRadix, false>(in, out, 0, 0, 1, 1, w, roots);
+    else
+      pass_block<T, kRadix, false>(in, out, 0, 0, 1, s, w, roots);
+    return;
+  }
   pass_block<T, kRadix, false>(in, out, 0, 0, m, s, w, roots);
   for (int64_t p = 1; p < m; ++p)
     pass_block<T, kRadix, true>(in, out, s * p, s * kRadix * p, m, s, w + 2 * (kRadix - 1) * p, roots);
@@ -209,10 +217,14 @@ Vector<T>* run_lanes(const FftLanePlan& plan, Vector<T>* a, Vector<T>* b) {
   return run_passes<T>(plan, 0, plan.count, a, b);
 }
 
+// Vectors of 16 bytes, which few machines are left with, take the passes between buffers alone: less code.
+constexpr bool kFused = kVectorBytes > 16;
+
 // The first pass of what `in` reads, into a; returns how many passes are done.
 template <class T, class In>
 int run_first(const FftLanePlan& plan, In in, Vector<T>* a) {
-  if (plan.count > 0 && run_common<T>(plan.passes[0], in, ToBuffer<T>{a})) return 1;
+  if constexpr (kFused)
+    if (plan.count > 0 && run_common<T>(plan.passes[0], in, ToBuffer<T>{a})) return 1;
   const ToBuffer<T> out{a};
   for (int64_t i = 0; i < plan.n; ++i) out.write(out.place(i), in.read(in.place(i)));
   return 0;
@@ -224,7 +236,8 @@ void run_last(const FftLanePlan& plan, int first, Vector<T>* a, Vector<T>* b, Ou
   const int last = plan.count - 1;
   if (first <= last) {
     const Vector<T>* x = run_passes<T>(plan, first, last, a, b);
-    if (run_common<T>(plan.passes[last], FromBuffer<T>{x}, out)) return;
+    if constexpr (kFused || std::is_same_v<Out, ToBuffer<T>>)
+      if (run_common<T>(plan.passes[last], FromBuffer<T>{x}, out)) return;
     Vector<T>* y = x == a ? b : a;
     run_between<T>(plan.passes[last], x, y);
     a = y;
