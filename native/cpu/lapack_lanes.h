@@ -39,6 +39,8 @@ struct LanesLoops {
   void (*inverse)(const LanesGroup<T>& group, T* work);
   // From such factors in `in` and their pivots
   void (*lu_solve)(const LanesGroup<T>& group, T* work);
+  // x = T^-1 x for `columns` columns, n numbers each and x_step apart, of a triangle whose rows are contiguous
+  void (*substitute)(int n, const T* a, int64_t a_step, bool upper, bool unit, T* x, int64_t x_step, int columns);
   // The Cholesky factor, the other triangle zero. Of a matrix that is not positive-definite only `info` is right.
   void (*cholesky)(const LanesGroup<T>& group, T* work);
 };

@@ -233,8 +233,51 @@ void cholesky(const LanesGroup<T>& g, T* work) {
   store_matrices<T>(g.out, n, n, g.out_row, g.out_column, stored, a);
 }
 
+// ---- few right sides of a large triangle: rows of it times the numbers that are known
+
+template <class T, int kColumns>
+void substitute_rows(int n, const T* a, int64_t a_step, bool upper, bool unit, T* x, int64_t x_step) {
+  constexpr int w = kWidth<T>;
+  for (int k = 0; k < n; ++k) {
+    const int i = upper ? n - 1 - k : k, from = upper ? i + 1 : 0, to = upper ? n : i;
+    const T* row = a + i * a_step;
+    Vector<T> sums[kColumns] = {};
+    int j = from;
+    for (; j + w <= to; j += w) {
+      const Vector<T> v = load(row + j);
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) sums[c] += v * load(x + c * x_step + j);
+    }
+    if (j < to) {
+      const Vector<T> v = load_part(row + j, to - j, T(0));
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) sums[c] += v * load_part(x + c * x_step + j, to - j, T(0));
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) {
+      T parts[w];
+      store(parts, sums[c]);
+#pragma GCC unroll 4
+      for (int half = w / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; ++l) parts[l] += parts[l + half];
+      T& known = x[c * x_step + i];
+      known -= parts[0];
+      if (!unit) known /= row[i];
+    }
+  }
+}
+
 template <class T>
-constexpr LanesLoops<T> kLoops = {kWidth<T>, lu<T>, solve<T>, inverse<T>, lu_solve<T>, cholesky<T>};
+void substitute_large(int n, const T* a, int64_t a_step, bool upper, bool unit, T* x, int64_t x_step, int columns) {
+  int c = 0;
+  for (; c + 4 <= columns; c += 4) substitute_rows<T, 4>(n, a, a_step, upper, unit, x + c * x_step, x_step);
+  for (; c + 2 <= columns; c += 2) substitute_rows<T, 2>(n, a, a_step, upper, unit, x + c * x_step, x_step);
+  if (c < columns) substitute_rows<T, 1>(n, a, a_step, upper, unit, x + c * x_step, x_step);
+}
+
+template <class T>
+constexpr LanesLoops<T> kLoops = {kWidth<T>,           lu<T>,      solve<T>, inverse<T>, lu_solve<T>,
+                                  substitute_large<T>, cholesky<T>};
 
 constexpr LanesTable table = {kLoops<float>, kLoops<double>};
 

@@ -501,6 +501,23 @@ rl_status inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
 // ---- triangular systems
 
 // The output starts as b and is solved in place, by columns or, transposed, by rows.
+// Few right sides of a large triangle whose rows are contiguous in memory: op(A) x = b, x's columns as `to` has them.
+template <class T>
+rl_status solve_rows(const rl_tensor* a, const rl_tensor* b, int64_t row_stride, bool upper, bool unit,
+                     const MatrixShape& from, const MatrixShape& to, rl_tensor* out) {
+  const int n = static_cast<int>(to.rows), columns = static_cast<int>(to.columns);
+  return each_block(batch_count(out, 2), static_cast<double>(n) * n * columns, [&](int64_t begin, int64_t end) {
+    const Scratch<T> x(int64_t{n} * columns);
+    if (!x) return RL_MEMORY_ERROR;
+    for (int64_t i = begin; i < end; ++i) {
+      pack(x.get(), n, item_of<T>(b, 2, i), from);
+      lanes_loops<T>().substitute(n, item_of<T>(a, 2, i), row_stride, upper, unit, x.get(), n, columns);
+      unpack(item_of<T>(out, 2, i), to, x.get(), n);
+    }
+    return RL_OK;
+  });
+}
+
 template <class T>
 rl_status solve_triangular(const rl_tensor* a, const rl_tensor* b, int flags, rl_tensor* out) {
   RL_TRY(g_large_trsm.find<T>());
@@ -508,6 +525,20 @@ rl_status solve_triangular(const rl_tensor* a, const rl_tensor* b, int flags, rl
   bool right = (flags & RL_RIGHT) != 0, upper = (flags & RL_UPPER) != 0;
   const bool adjoint = (flags & RL_ADJOINT) != 0;
   bool transposed = adjoint || (flags & RL_TRANSPOSE) != 0;
+  if constexpr (!is_complex_v<T>) {
+    MatrixShape sides = from, solutions = to;
+    if (right) {
+      std::swap(sides.rows, sides.columns);
+      std::swap(sides.row_stride, sides.column_stride);
+      std::swap(solutions.rows, solutions.columns);
+      std::swap(solutions.row_stride, solutions.column_stride);
+    }
+    const bool turned = transposed != right;
+    const int64_t step = turned ? matrix.row_stride : matrix.column_stride;
+    if (step == 1 && solutions.rows >= 64 && solutions.columns <= 8)
+      return solve_rows<T>(a, b, turned ? matrix.column_stride : matrix.row_stride, upper != turned,
+                           (flags & RL_UNIT) != 0, sides, solutions, out);
+  }
   // The conjugate of a transposed matrix is LAPACK's "C"; that of a plain one there is no letter for.
   bool conjugated = is_complex_v<T> && adjoint;
   if (!column_major(to)) {  // op(A) x = b  <=>  x.T op(A).T = b.T

@@ -702,3 +702,20 @@ def test_many_small_factors(dtype, n):
                 assert linalg.cholesky_ex(layout(failing), upper=triangle).info.tolist() == [
                     n // 2 + 1 if i == 4 else 0 for i in range(count)
                 ]
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+@pytest.mark.parametrize(("upper", "left", "unit"), list(itertools.product((False, True), repeat=3)))
+def test_few_right_sides_of_large_triangles(dtype, upper, left, unit):
+    for n, columns in ((63, 3), (64, 1), (65, 2), (100, 7), (131, 8), (131, 9)):
+        full = matrix(2, n, n, dtype=dtype, seed=n) / n
+        full = full + rl.eye(n, dtype=dtype)  # what is in the other triangle is not read
+        t = full.triu() if upper else full.tril()
+        if unit:
+            t = t - rl.diag_embed(t.diagonal(0, -2, -1)) + rl.eye(n, dtype=dtype)
+        b = matrix(*((2, n, columns) if left else (2, columns, n)), dtype=dtype, seed=1)
+        inverse = np.linalg.inv(t.numpy().astype("float64"))
+        want = inverse @ b.numpy() if left else b.numpy() @ inverse
+        for a in (full, full.mT.contiguous().mT, rl.stack([full, full], -1)[..., 0]):
+            for right in (b, b.mT.contiguous().mT):
+                near(linalg.solve_triangular(a, right, upper=upper, left=left, unitriangular=unit), want, dtype)
