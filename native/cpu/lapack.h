@@ -252,6 +252,15 @@ static inline rl_status check_sizes(const char* name, std::initializer_list<int6
   return RL_OK;
 }
 
+// Two results written to one tensor leave it with the shape of the last.
+static inline rl_status check_output(const char* name, const rl_tensor* a, const rl_tensor* out) {
+  bool same = a->ndim == out->ndim;
+  for (int d = 0; same && d < a->ndim; ++d) same = a->shape[d] == out->shape[d];
+  return same ? RL_OK
+              : fail(RL_RUNTIME_ERROR, "%s: the output has not the shape of the input; got one of %d dimensions for %d",
+                     name, out->ndim, a->ndim);
+}
+
 static inline rl_status unsupported(const char* name, int dtype) {
   return fail(RL_TYPE_ERROR, "%s: expected float32, float64, complex64 or complex128, got %s", name, dtype_text(dtype));
 }

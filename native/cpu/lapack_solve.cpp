@@ -661,6 +661,7 @@ extern "C" {
 rl_status rl_cholesky(const rl_tensor* a, int upper, rl_tensor* out, rl_tensor* info) {
   using namespace rl;
   RL_TRY(check_sizes("cholesky", {a->shape[a->ndim - 1]}));
+  RL_TRY(check_output("cholesky", a, out));
   RL_LAPACK_DISPATCH("cholesky", a->dtype, T, { return cholesky<T>(a, upper != 0, out, info); })
 }
 
@@ -694,6 +695,7 @@ rl_status rl_solve(const rl_tensor* a, const rl_tensor* b, int left, rl_tensor* 
 rl_status rl_inverse(const rl_tensor* a, rl_tensor* out, rl_tensor* info) {
   using namespace rl;
   RL_TRY(check_sizes("inv", {a->shape[a->ndim - 1] * 64}));
+  RL_TRY(check_output("inv", a, out));
   RL_LAPACK_DISPATCH("inv", a->dtype, T, { return inverse<T>(a, out, info); })
 }
 

@@ -719,3 +719,11 @@ def test_few_right_sides_of_large_triangles(dtype, upper, left, unit):
         for a in (full, full.mT.contiguous().mT, rl.stack([full, full], -1)[..., 0]):
             for right in (b, b.mT.contiguous().mT):
                 near(linalg.solve_triangular(a, right, upper=upper, left=left, unitriangular=unit), want, dtype)
+
+
+@pytest.mark.parametrize("function", [linalg.cholesky_ex, linalg.inv_ex])
+def test_one_tensor_for_both_results_is_refused(function):
+    for count in (0, 2):
+        out = rl.zeros(count, 5, 5)
+        with pytest.raises(RuntimeError):
+            function(positive(count, 5, 5, dtype=rl.float32), out=(out, out))
