@@ -5,7 +5,8 @@ python benchmarks/fourier.py --select '^rfft float32 .* one row$'   what matches
 python benchmarks/fourier.py --below 0.8 --threads 2                only what is slower than that ratio, on two threads
 
 The two frameworks take turns in one process and the least time of each counts. The ratio is PyTorch's time over
-Rushlight's: 2 is twice PyTorch's speed.
+Rushlight's: 2 is twice PyTorch's speed. With more than one thread set OMP_WAIT_POLICY=passive, or PyTorch's idle
+threads keep Rushlight's from their cores.
 """
 
 from __future__ import annotations

@@ -90,6 +90,15 @@ def _wrap(op: str, x: Any, dim: int) -> int:
 
 def _axes(op: str, x: Any, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], list[int]]:
     """Sizes to transform and the dims they are of."""
+    if dim is not None and len(dim) == 1 and (s is None or len(s) == 1):
+        d = dim[0]  # the usual call takes the least time
+        shape = x.shape
+        if not -len(shape) <= d < len(shape):
+            _wrap(op, x, d)
+        size = shape[d] if s is None or s[0] == -1 else s[0]
+        if size < 1:
+            raise RuntimeError(f"fft.{op}: invalid number of data points ({size}) specified; expected at least 1")
+        return [size], [d % len(shape)]
     if dim is not None:
         dims = [_wrap(op, x, d) for d in dim]
         if len(set(dims)) != len(dims):
@@ -114,14 +123,15 @@ def _axes(op: str, x: Any, s: Sequence[int] | None, dim: Sequence[int] | None) -
 
 
 def _resize(x: Any, sizes: Sequence[int], dims: Sequence[int]) -> Any:
+    shape = x.shape
     for size, d in zip(sizes, dims, strict=True):
-        have = x.size(d)
+        have = shape[d]
         if have > size:
             x = x.narrow(d, 0, size)
         elif have < size:
-            shape = list(x.shape)
-            shape[d] = size - have
-            x = rl.cat([x, x.new_zeros(shape)], d)
+            missing = list(x.shape)
+            missing[d] = size - have
+            x = rl.cat([x, x.new_zeros(missing)], d)
     return x
 
 
