@@ -38,7 +38,7 @@ struct Run {
   std::vector<Capture> captures;
   std::vector<TensorRef> captured;            // gradients of `inputs`
   std::vector<TensorRef> received;            // tensors whose .grad got a graph
-  std::unordered_map<Node*, uint32_t> index;  // made when a hint failed
+  std::unordered_map<const Node*, uint32_t> index;  // made when a hint failed, or there is none
   GradientTraces traces;                      // of anomaly mode
 
   Slot& find(Node* n) {
@@ -46,17 +46,19 @@ struct Run {
     if (RL_LIKELY(s < slots.size() && slots[s].node == n)) return slots[s];
     return find_slow(n);
   }
-  [[gnu::noinline]] Slot& find_slow(Node* n) {
-    if (index.empty())
-      for (uint32_t i = 0; i < slots.size(); i++) index.emplace(slots[i].node, i);
+  [[gnu::noinline]] Slot& find_slow(const Node* n) {
+    make_index();
     return slots[index.at(n)];
   }
-  const Slot* find_or_null(Node* n) {
-    uint32_t s = n->slot;
-    if (s < slots.size() && slots[s].node == n) return &slots[s];
-    for (const Slot& slot : slots)
-      if (slot.node == n) return &slot;
-    return nullptr;
+  // `n` may be the address of a node that is gone.
+  const Slot* find_or_null(const Node* n) {
+    make_index();
+    auto found = index.find(n);
+    return found == index.end() ? nullptr : &slots[found->second];
+  }
+  void make_index() {
+    if (index.empty())
+      for (uint32_t i = 0; i < slots.size(); i++) index.emplace(slots[i].node, i);
   }
   void clear() {
     for (Slot& s : slots) {
@@ -341,7 +343,7 @@ struct Outgoing {
   }
 };
 
-[[gnu::noinline]] void run_node_tensor_hooks(Run& run, Node* n, Incoming& in, bool create_graph) {
+[[gnu::noinline]] void run_node_tensor_hooks(Run& run, Node* n, Incoming& in) {
   if (n->kind == NodeKind::Accumulate) {
     if (n->leaf && n->leaf->meta && n->leaf->meta->hooks) run_tensor_hooks(n->leaf->meta->hooks, in.one);
     return;
@@ -358,7 +360,7 @@ struct Outgoing {
     TensorRef keep = TensorRef::share(tensor);
     TensorRef grad = TensorRef::share(in.data()[index]);
     if (!tensor->grad) {
-      tensor->grad = create_graph ? grad.take() : clone_gradient(grad.get(), nullptr).take();
+      tensor->grad = clone_gradient(grad.get(), nullptr).take();
     } else {
       Tensor* sum = add_gradients(tensor->grad, grad.get()).take();
       if (Tensor* old = std::exchange(tensor->grad, sum)) release(old);
@@ -411,7 +413,7 @@ void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective)
   Slot& slot = run.find(n);
   const bool needed = slot.needed, captured = slot.captured;
   Incoming in(slot);
-  if (RL_UNLIKELY(has_tensor_hooks(n))) run_node_tensor_hooks(run, n, in, options.create_graph);
+  if (RL_UNLIKELY(has_tensor_hooks(n))) run_node_tensor_hooks(run, n, in);
   if (RL_UNLIKELY(captured)) {
     auto position = static_cast<uint32_t>(&run.find(n) - run.slots.data());
     for (Capture& c : run.captures)
@@ -518,9 +520,9 @@ bool at_end_of_run(PyObject* callable) {
   return true;
 }
 
-bool current_run_reaches(Node* n) {
+bool current_run_reaches(const Node* n, uint64_t sequence) {
   const Slot* s = current ? current->find_or_null(n) : nullptr;
-  return s && (s->needed || s->captured);
+  return s && s->node->sequence == sequence && (s->needed || s->captured);
 }
 
 std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t root_count,

@@ -18,9 +18,9 @@ std::vector<TensorRef> run_backward(const Edge* roots, TensorRef* grads, size_t 
                                     const BackwardOptions& options);
 
 // The number of the innermost backward that runs in this thread, 0 outside; whether it will compute the gradients of a
-// node.
+// node, which is named by its address and number since it may be gone.
 uint64_t current_run_id();
-bool current_run_reaches(Node* n);
+bool current_run_reaches(const Node* n, uint64_t sequence);
 // Whether the innermost backward only computes some gradients (grad(), or backward with inputs).
 bool current_run_is_selective();
 // Calls a Python function without arguments at the end of the innermost backward; false outside one.

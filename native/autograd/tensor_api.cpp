@@ -469,12 +469,25 @@ PyObject* overloads(PyObject*, PyObject* name) {
 PyObject* current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run_id()); }
 PyObject* run_is_selective(PyObject*, PyObject*) { return PyBool_FromLong(current_run_is_selective()); }
 PyObject* at_end(PyObject*, PyObject* callable) { return PyBool_FromLong(at_end_of_run(callable)); }
-PyObject* will_run(PyObject*, PyObject* node) {
-  if (!is_node(node)) {
-    PyErr_Format(PyExc_TypeError, "_will_run: expected a node, got %s", Py_TYPE(node)->tp_name);
-    return nullptr;
-  }
-  return PyBool_FromLong(current_run_reaches(reinterpret_cast<Node*>(node)));
+// _node_name(tensor) -> (address, number) of the node that its gradient goes to, which it does not keep; None where the
+// node of a leaf is not made yet
+PyObject* node_name_function(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = as_tensor(o);
+    RL_CHECK(t, Type, "_node_name: expected a Tensor, got %s", Py_TYPE(o)->tp_name);
+    Node* n = grad_fn_of(t);
+    if (!n && t->meta) n = t->meta->accumulator;
+    if (!n) Py_RETURN_NONE;
+    return Py_BuildValue("(KK)", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(n)),
+                         static_cast<unsigned long long>(n->sequence));
+  });
+}
+
+// _will_run(name) -> bool: whether the innermost backward computes the gradients of the node of that name
+PyObject* will_run(PyObject*, PyObject* name) {
+  unsigned long long address, sequence;
+  if (!PyArg_ParseTuple(name, "KK:_will_run", &address, &sequence)) return nullptr;
+  return PyBool_FromLong(current_run_reaches(reinterpret_cast<const Node*>(address), sequence));
 }
 
 PyObject* formulas(PyObject*, PyObject* args) {
@@ -486,6 +499,7 @@ PyObject* formulas(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"_formulas", formulas, METH_VARARGS, nullptr},
                            {"_current_run", current_run, METH_NOARGS, nullptr},
                            {"_will_run", will_run, METH_O, nullptr},
+                           {"_node_name", node_name_function, METH_O, nullptr},
                            {"_run_is_selective", run_is_selective, METH_NOARGS, nullptr},
                            {"_at_end_of_run", at_end, METH_O, nullptr},
                            {"_run_backward", run_backward_function, METH_VARARGS, nullptr},

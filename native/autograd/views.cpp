@@ -76,7 +76,8 @@ void unmark_view(Tensor* view) {
 bool refresh_view(Tensor* t) {
   Tensor* base = t->base;
   uint32_t now = t->storage->version;
-  if (!base->requires_grad || !is_differentiable(t->dtype())) {
+  // Once its base is detached and written, a view with a history is as constant as the base: its node leads nowhere.
+  if ((!base->requires_grad && !t->grad_fn) || !is_differentiable(t->dtype())) {
     if (!t->grad_fn) t->view_version = now;
     return t->requires_grad;
   }

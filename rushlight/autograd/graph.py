@@ -279,14 +279,25 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
         return _MultiHandle(t.register_hook(on_any) for t in tensors)
     grads: dict[int, list[Any]] = {}
     expected: dict[int, int] = {}
-    nodes = [get_gradient_edge(t).node for t in tensors]
+    # The hooks hang on the nodes, so they only know the names of these, and a leaf, whose node may come later, weakly.
+    def name_of(tensor: Any) -> Any:
+        get_gradient_edge(tensor)  # refuses what has no place in a graph
+        return weakref.ref(tensor) if tensor.is_leaf else _C._node_name(tensor)
+
+    names = [name_of(t) for t in tensors]
+
+    def will_run(name: Any) -> bool:
+        if isinstance(name, weakref.ref):
+            leaf = name()
+            name = None if leaf is None else _C._node_name(leaf)
+        return name is not None and _C._will_run(name)
 
     def on_grad(index: int, grad: Any) -> None:
         run = _C._current_run()
         with lock:
             if run not in grads:
-                grads[run] = [None] * len(nodes)
-                expected[run] = sum(_C._will_run(n) for n in nodes)
+                grads[run] = [None] * len(names)
+                expected[run] = sum(map(will_run, names))
             grads[run][index] = grad
             expected[run] -= 1
             complete = expected[run] == 0

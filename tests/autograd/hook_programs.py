@@ -84,6 +84,7 @@ class Program:
         self.leaves = [self.make().requires_grad_(), self.make().requires_grad_(), self.make()]
         self.pool = [leaf + 0 for leaf in self.leaves]
         self.edges = []
+        self.hooked = []
 
     def make(self):
         rows = [[round(self.r.uniform(-1.5, 1.5), 3) for _ in range(3)] for _ in range(2)]
@@ -231,6 +232,7 @@ class Program:
             handle = t.register_hook(call)
             place.append(handle)
             self.handles.append(handle)
+            self.hooked.append(t)
 
     def leaf_hook(self, t, u, index, amount):
         leaf = self.leaves[index % 2]
@@ -405,17 +407,24 @@ class Program:
             grads = autograd.grad(target, self.leaves[:2], create_graph=True, allow_unused=True)
             self.pool.extend(g for g in grads if g is not None)
         elif index == 5:
-            grads = autograd.grad(target, [x for x in (t, u) if x.requires_grad], retain_graph=True, allow_unused=True)
+            asked = [x for x in (t, u) if self.may_ask(x)]
+            if not asked:
+                return
+            grads = autograd.grad(target, asked, retain_graph=True, allow_unused=True)
             self.note("grad", [None if g is None else g.tolist() for g in grads])
         elif index == 6:
             self.by_edges(target, t, amount)
         elif amount > 1.3:
             target.backward()
 
+    def may_ask(self, t):
+        """PyTorch's gradient of a hooked tensor, asked together with an earlier one, is that before the hook."""
+        return t.requires_grad and not any(t is hooked for hooked in self.hooked)
+
     def by_edges(self, target, t, amount):
         edge_of, autograd = self.torch.autograd.graph.get_gradient_edge, self.torch.autograd
         inputs = [edge_of(self.leaves[0])]
-        if t.requires_grad and self.up_to_date(t):
+        if self.may_ask(t) and self.up_to_date(t):
             inputs.append(edge_of(t))
         if amount > 1:
             grads = autograd.grad(
@@ -499,7 +508,10 @@ class Program:
         values = [t.tolist() for t in self.pool]
         if any(not abs(v) < 1e5 for v in numbers(values, [])):
             return Outcome("broken", "values for which rounding decides", [])
-        kept = [*self.leaves, *(t for t in self.pool if t.retains_grad and t.grad_fn is not None)]
+        try:
+            kept = [*self.leaves, *(t for t in self.pool if t.retains_grad and t.grad_fn is not None)]
+        except RuntimeError as error:  # a view that its base's write forbids to use
+            return Outcome("error", "grad_fn", self.log, str(error))
         values += [None if t.grad is None else t.grad.tolist() for t in kept]
         values.append([t.requires_grad for t in self.pool])
         return Outcome("values", values, self.log)

@@ -79,3 +79,22 @@ def test_a_view_asks_its_base(torch):
     assert view.requires_grad
     base.detach_()
     assert not view.requires_grad
+
+
+@pytest.mark.parametrize("mode", ["grad", "no_grad"])
+def test_a_view_of_a_base_that_is_detached_and_written(torch, mode):
+    """What was written is constant, so the view is: its gradient goes nowhere."""
+    leaf = torch.ones(2, 2, requires_grad=True)
+    base = leaf * 3
+    view, other, parts = base[0], base[1], base.unbind()
+    base.detach_()
+    assert view.requires_grad
+    view.sum().backward(retain_graph=True)  # nothing is written yet
+    assert leaf.grad.tolist() == [[3, 3], [0, 0]]
+    with torch.no_grad() if mode == "no_grad" else torch.enable_grad():
+        base.mul_(2)
+    assert view.requires_grad and other.tolist() == [6, 6]
+    (view * 2).sum().backward()
+    assert leaf.grad.tolist() == [[3, 3], [0, 0]]
+    with pytest.raises(RuntimeError, match="multiple views"):
+        parts[0].sum().backward()

@@ -1,5 +1,7 @@
 """Hooks on tensors and nodes."""
 
+import weakref
+
 import pytest
 
 
@@ -185,6 +187,42 @@ def test_multi_grad_hook(torch):
     torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: anyone.append(g.tolist()), mode="any")
     (a * b).sum().backward()
     assert anyone == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+@pytest.mark.parametrize("of_leaves", [True, False])
+def test_multi_grad_hook_keeps_no_cycle(rl, no_gc, mode, of_leaves):
+    a, b = rl.ones(2, requires_grad=True), rl.ones(2, requires_grad=True)
+    c, d = (a, b) if of_leaves else (a * 2, b * 3)
+    calls = []
+    rl.autograd.graph.register_multi_grad_hook([c, d], lambda g: calls.append(mode), mode=mode)
+    (c * d).sum().backward()
+    gone = [weakref.ref(t) for t in (a, b, c, d)]
+    del a, b, c, d
+    assert calls == [mode] and [r() for r in gone] == [None] * 4
+
+
+def test_multi_grad_hook_when_a_tensor_is_gone(torch):
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    y, dropped = a * 2, b * 3
+    seen = []
+    torch.autograd.graph.register_multi_grad_hook(
+        [y, dropped, b], lambda grads: seen.append([g if g is None else g.tolist() for g in grads])
+    )
+    del dropped
+    others = [torch.ones(2, requires_grad=True) * 3 for _ in range(20)]  # where the node that is gone was
+    (y + sum(others)).sum().backward()
+    assert seen == [[[1.0, 1.0], None, None]]
+
+
+def test_a_retained_gradient_with_a_graph_is_a_copy(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x + 0
+    y.retain_grad()
+    (grad,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+    with torch.no_grad():
+        grad.add_(5)
+    assert y.grad.tolist() == [2, 2] and y.grad.grad_fn is not None
 
 
 def test_saved_tensors_hooks(torch):
