@@ -6,12 +6,15 @@ namespace rl {
 
 struct Node;
 
+// The output index of a view made under no_grad, which requires grad while its base does, but is nowhere in the graph.
+constexpr uint32_t kThroughBase = UINT32_MAX;
+
 // The link of a tensor to the graph, brought up to date first for views whose base was written in place.
 Node* grad_fn_of(Tensor* t);   // borrowed; nullptr for leaves
 bool refresh_view(Tensor* t);  // slow path of needs_grad: true when t now requires grad
 inline bool needs_grad(Tensor* t) {
   if (RL_UNLIKELY(t->base != nullptr && t->view_version != t->storage->version)) return refresh_view(t);
-  return t->requires_grad;
+  return t->requires_grad && (RL_LIKELY(t->output_index != kThroughBase) || t->grad_fn || t->base->requires_grad);
 }
 
 // Bit i is set when argument i (or any tensor of a list argument) is differentiable for `op` and requires grad.

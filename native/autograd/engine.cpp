@@ -33,13 +33,14 @@ struct Run {
   Run* outer = nullptr;  // the backward in whose course this one was started
   bool selective = false;
   std::vector<Py> at_end;  // callbacks
+  Py notes;                // dict: what hooks remember for the time of this backward
   std::vector<Slot> slots;
   std::vector<Node*> stack, heap;
   std::vector<Capture> captures;
-  std::vector<TensorRef> captured;            // gradients of `inputs`
-  std::vector<TensorRef> received;            // tensors whose .grad got a graph
+  std::vector<TensorRef> captured;                  // gradients of `inputs`
+  std::vector<TensorRef> received;                  // tensors whose .grad got a graph
   std::unordered_map<const Node*, uint32_t> index;  // made when a hint failed, or there is none
-  GradientTraces traces;                      // of anomaly mode
+  GradientTraces traces;                            // of anomaly mode
 
   Slot& find(Node* n) {
     uint32_t s = n->slot;
@@ -78,6 +79,7 @@ struct Run {
     index.clear();
     if (RL_UNLIKELY(!traces.empty())) traces.clear();
     if (RL_UNLIKELY(!at_end.empty())) at_end.clear();
+    if (RL_UNLIKELY(notes.get() != nullptr)) notes = Py();
   }
 };
 
@@ -513,6 +515,12 @@ void apply_node(Node* n, Tensor* const* grads, Tensor** results, const bool* nee
 uint64_t current_run_id() { return current ? current->id : 0; }
 
 bool current_run_is_selective() { return current && current->selective; }
+
+PyObject* notes_of_run() {
+  if (!current) return nullptr;
+  if (!current->notes.get()) current->notes = Py(need(PyDict_New()));
+  return current->notes.get();
+}
 
 bool at_end_of_run(PyObject* callable) {
   if (!current) return false;

@@ -23,6 +23,8 @@ uint64_t current_run_id();
 bool current_run_reaches(const Node* n, uint64_t sequence);
 // Whether the innermost backward only computes some gradients (grad(), or backward with inputs).
 bool current_run_is_selective();
+// A dict that lives as long as the innermost backward (borrowed); nullptr outside one.
+PyObject* notes_of_run();
 // Calls a Python function without arguments at the end of the innermost backward; false outside one.
 bool at_end_of_run(PyObject* callable);
 

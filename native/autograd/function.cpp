@@ -186,6 +186,7 @@ Py finish_output(FunctionNode* f, PyObject* item, uint32_t i, bool recording, Py
                node_name(n).c_str());
       rebase_history(t, n, self_edge);
     } else {
+      if (t->saved) loosen_saved(t, n);
       set_grad_fn(t, n, i);
     }
     return Py::share(item);

@@ -216,13 +216,14 @@ std::string node_name(Node* n);  // "MulBackward0"
 
 // In-place writes and views (views.cpp).
 NodeRef view_of_base(Node* copy_slices);  // the written view, as a node over its base after the write
-// The output number of a view that requires grad only through its base (made under no_grad): it has no place in the
-// graph.
-constexpr uint32_t kThroughBase = UINT32_MAX;
 // Refuses, before anything has changed, a view that an autograd.Function wrote and that cannot be followed.
 void check_dirty_view(Tensor* self, const char* name);
 // `self`, just written by `node`, continues from it. `self_edge`: the edge of `node` that stands for the old value.
 void rebase_history(Tensor* self, Node* node, int self_edge);
+// Before `root` gets `node` as its history: a node that this leads to and that saved `root`, or a view of it, would
+// keep it and be kept by it. It gets a copy, which a backward refuses as well, since it is older than the write. What
+// `root` was since the last write only younger nodes can have saved.
+void loosen_saved(Tensor* root, Node* node);
 void apply_slices(Node* n, Tensor* const* grads, Tensor** results, const bool* needed);
 
 TensorRef detach_wrapped(Tensor* t);  // detached at every level (transform.cpp)

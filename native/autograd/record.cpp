@@ -42,6 +42,8 @@ namespace {
       "in computation that autograd records, or use no_grad instead of inference_mode");
 }
 
+void mark_saved(Tensor* t) { (t->base ? t->base : t)->saved = true; }
+
 int64_t* ints_for(Node* n, uint32_t count) {
   if (RL_LIKELY(n->arena_used + count <= kArena)) {
     int64_t* p = n->arena + n->arena_used;
@@ -85,6 +87,7 @@ void save_value(Node* n, Saved& s, const Value& v) {
         p[i] = v.tensors[i];
         if (!p[i]) continue;
         retain(p[i]);
+        mark_saved(p[i]);
         s.version += p[i]->version();
       }
       for (uint32_t i = 0; i < v.size; i++)
@@ -188,6 +191,7 @@ void save_tensor(Node* n, Saved& s, Tensor* t, bool is_output, uint32_t output_i
     s.value = Value::of(shallow_copy(t).take());
   } else {
     retain(t);
+    mark_saved(t);
     s.value = Value::of(t);
   }
 }
@@ -284,6 +288,8 @@ Node* record_begin(const Op& op, const Value* args, uint32_t mask, bool inplace)
   const Derivative& d = derivative_of(op);
   uint32_t save = 0;
   for (uint32_t m = mask; m; m &= m - 1) {
+    const Value& v = args[__builtin_ctz(m)];
+    if (RL_UNLIKELY(v.tag == Tag::Tensor && v.tensor->output_index == kThroughBase && !v.tensor->grad_fn)) continue;
     int f = d.formula_of[__builtin_ctz(m)];
     if (f >= 0) save |= d.formulas[static_cast<size_t>(f)].save_mask;
   }

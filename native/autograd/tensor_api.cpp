@@ -468,6 +468,13 @@ PyObject* overloads(PyObject*, PyObject* name) {
 
 PyObject* current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run_id()); }
 PyObject* run_is_selective(PyObject*, PyObject*) { return PyBool_FromLong(current_run_is_selective()); }
+PyObject* run_notes(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    PyObject* notes = notes_of_run();
+    RL_CHECK(notes, Runtime, "_run_notes: expected to be called within a backward");
+    return Py_NewRef(notes);
+  });
+}
 PyObject* at_end(PyObject*, PyObject* callable) { return PyBool_FromLong(at_end_of_run(callable)); }
 // _node_name(tensor) -> (address, number) of the node that its gradient goes to, which it does not keep; None where the
 // node of a leaf is not made yet
@@ -499,6 +506,7 @@ PyObject* formulas(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"_formulas", formulas, METH_VARARGS, nullptr},
                            {"_current_run", current_run, METH_NOARGS, nullptr},
                            {"_will_run", will_run, METH_O, nullptr},
+                           {"_run_notes", run_notes, METH_NOARGS, nullptr},
                            {"_node_name", node_name_function, METH_O, nullptr},
                            {"_run_is_selective", run_is_selective, METH_NOARGS, nullptr},
                            {"_at_end_of_run", at_end, METH_O, nullptr},

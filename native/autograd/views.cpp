@@ -1,4 +1,7 @@
 // Views and in-place writes: PyTorch's rules for which writes autograd can follow, and the nodes that follow them.
+#include <unordered_set>
+#include <vector>
+
 #include "derivative.h"
 
 namespace rl {
@@ -148,8 +151,39 @@ void check_dirty_view(Tensor* self, const char* name) {
       name, shape_text(self).c_str(), shape_text(self->base).c_str());
 }
 
+void loosen_saved(Tensor* root, Node* fn) {
+  const uint64_t last = root->grad_fn ? root->grad_fn->sequence : 0;
+  std::unordered_set<Node*> seen;
+  std::vector<Node*> stack;
+  auto push = [&](Node* n) {
+    if (n && n->kind != NodeKind::Accumulate && n->sequence > last && seen.insert(n).second) stack.push_back(n);
+  };
+  auto loosen = [&](Tensor*& t) {
+    if (!t || (t != root && t->base != root)) return;
+    TensorRef copy = shallow_copy(t);
+    if (t->grad_fn) set_grad_fn(copy.get(), t->grad_fn, t->output_index);
+    release(std::exchange(t, copy.take()));
+  };
+  push(fn);
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    for (uint32_t i = 0; i < n->edge_count; i++) push(n->edges[i].node);
+    if (n->kind == NodeKind::CopySlices) push(n->slices->function);
+    for (uint32_t i = 0; i < n->saved_count; i++) {
+      Value& v = n->saved[i].value;
+      if (v.tag == Tag::Tensor)
+        loosen(v.tensor);
+      else if (v.tag == Tag::TensorList)
+        for (uint32_t k = 0; k < v.size; k++) loosen(v.tensors[k]);
+    }
+  }
+}
+
 void rebase_history(Tensor* self, Node* fn, int self_edge) {
   Tensor* base = self->base;
+  Tensor* root = base ? base : self;
+  if (RL_UNLIKELY(root->saved)) loosen_saved(root, fn);
   if (!base) {
     set_grad_fn(self, fn, 0);
     return;

@@ -460,6 +460,7 @@ Tensor* bare_tensor(Storage* storage, DType dtype, char* data) {
   t->requires_grad = false;
   t->inference = false;
   t->retains_grad = false;
+  t->saved = false;
   t->creation = Creation::Default;
   t->output_index = 0;
   t->view_version = 0;

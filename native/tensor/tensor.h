@@ -143,6 +143,7 @@ struct Tensor {
   bool requires_grad;  // this is a leaf that requires grad, or grad_fn is set
   bool inference;
   bool retains_grad;
+  bool saved;  // a node may have saved it, or a view of it
   Creation creation;
   uint32_t output_index;  // which output of grad_fn this is
   uint32_t view_version;  // storage version that grad_fn of a view was made for

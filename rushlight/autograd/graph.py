@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
 from collections import namedtuple
 
@@ -263,22 +262,17 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: expected mode 'all' or 'any', got {mode!r}")
-    lock = threading.Lock()
+    key = object()  # what the hooks know of a backward is forgotten with it
     if mode == "any":
-        seen: set[int] = set()
 
         def on_any(grad: Any) -> None:
-            run = _C._current_run()
-            with lock:
-                if run in seen:
-                    return
-                seen.clear()
-                seen.add(run)
-            fn(grad)
+            notes = _C._run_notes()
+            if key not in notes:
+                notes[key] = True
+                fn(grad)
 
         return _MultiHandle(t.register_hook(on_any) for t in tensors)
-    grads: dict[int, list[Any]] = {}
-    expected: dict[int, int] = {}
+
     # The hooks hang on the nodes, so they only know the names of these, and a leaf, whose node may come later, weakly.
     def name_of(tensor: Any) -> Any:
         get_gradient_edge(tensor)  # refuses what has no place in a graph
@@ -293,18 +287,13 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
         return name is not None and _C._will_run(name)
 
     def on_grad(index: int, grad: Any) -> None:
-        run = _C._current_run()
-        with lock:
-            if run not in grads:
-                grads[run] = [None] * len(names)
-                expected[run] = sum(map(will_run, names))
-            grads[run][index] = grad
-            expected[run] -= 1
-            complete = expected[run] == 0
-            if complete:
-                result = grads.pop(run)
-                del expected[run]
-        if complete:
-            fn(result)
+        notes = _C._run_notes()
+        if key not in notes:
+            notes[key] = [None] * len(names), sum(map(will_run, names))
+        grads, expected = notes[key]
+        grads[index] = grad
+        notes[key] = grads, expected - 1
+        if expected == 1:
+            fn(grads)
 
     return _MultiHandle(t.register_hook(lambda grad, i=i: on_grad(i, grad)) for i, t in enumerate(tensors))

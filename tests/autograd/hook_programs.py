@@ -14,7 +14,12 @@ from collections import namedtuple
 Outcome = namedtuple("Outcome", ["kind", "values", "log", "message"], defaults=[""])
 Outcome.__doc__ = "kind: 'values', 'error' (a backward failed) or 'broken' (see `Program.run`)."
 
-BROKEN = ("INTERNAL ASSERT", "single memory location", "Saved tensor hooks are disabled")
+BROKEN = (
+    "INTERNAL ASSERT",
+    "single memory location",
+    "Saved tensor hooks are disabled",
+    "_will_engine_execute_node",  # a multi-gradient hook with a leaf, within grad()
+)
 
 
 @functools.cache
@@ -558,6 +563,10 @@ def same(got, expected):
         return True
     if expected.kind == "error" and got.kind == "values" and "a second time" in expected.message:
         return True  # PyTorch also frees the numbers that a node multiplies by
+    if expected.kind == "error" and got.kind == "values" and "not implemented" in expected.message:
+        return True  # a Function passed None there: PyTorch refuses although no gradient arrives
+    if got.kind == "error" and expected.kind == "values" and "detached in-place" in got.message:
+        return True  # with create_graph, where PyTorch's second derivative misses what was detached
     if got.kind == expected.kind == "error":
         return True  # PyTorch checks saved values that it does not need, so it may fail earlier
     return got.kind == expected.kind and near(got.values, expected.values) and near(got.log, expected.log)

@@ -1,5 +1,7 @@
 """Random programs of hooks, modes and functions: what PyTorch computes, in its order, or its refusal."""
 
+import gc
+
 import hook_programs as programs
 import pytest
 
@@ -17,6 +19,23 @@ def test_random_programs_of_hooks(rl, block):
             different.append(seed)
     assert not different
     assert kinds.count("values") > 25 and kinds.count("broken") < 5
+
+
+def test_programs_leave_no_cycles(rl, no_gc):
+    """All tensors and nodes go by their reference counts."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        left = {}
+        for seed in range(100):
+            programs.run(rl, seed)
+            gc.collect()
+            kinds = {type(x) for x in gc.garbage}
+            if any(issubclass(kind, (rl.Tensor, rl.autograd.graph.Node)) for kind in kinds):
+                left[seed] = sorted(kind.__name__ for kind in kinds)
+            gc.garbage.clear()
+    finally:
+        gc.set_debug(0)
+    assert not left
 
 
 def test_hooks_see_none_where_there_is_no_gradient(torch):
@@ -98,3 +117,23 @@ def test_a_view_of_a_base_that_is_detached_and_written(torch, mode):
     assert leaf.grad.tolist() == [[3, 3], [0, 0]]
     with pytest.raises(RuntimeError, match="multiple views"):
         parts[0].sum().backward()
+
+
+def test_a_view_made_under_no_grad_of_a_base_that_is_detached(torch):
+    base = torch.ones(2, requires_grad=True) + 0
+    with torch.no_grad():
+        view = base[:1]
+    assert (view * 2).requires_grad
+    base.detach_()
+    assert not (view * 2).requires_grad and not view.clone().requires_grad
+
+
+def test_an_inference_tensor_times_a_view_with_no_place_in_the_graph(torch):
+    x = torch.ones(2, 2, requires_grad=True).exp()
+    with torch.inference_mode():
+        view = x[0]
+        constant = view * 2
+    product = constant * view  # nothing is saved for the view
+    assert product.requires_grad
+    with pytest.raises(RuntimeError, match="cannot be saved"):
+        constant * x

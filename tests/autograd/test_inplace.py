@@ -1,5 +1,7 @@
 """In-place writes and views."""
 
+import weakref
+
 import pytest
 
 
@@ -405,3 +407,35 @@ def test_rrelu_in_place(rl):
     y = x * 1
     rl.nn.functional.rrelu(y, 0.25, 0.25, inplace=True).sum().backward()
     assert x.grad.tolist() == [0.25, 1.0]
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("through", ["itself", "a view", "a view that was saved", "a function"])
+def test_a_write_into_what_was_saved_keeps_no_cycle(rl, no_gc, history, through):
+    """What is written with a result of nodes that saved it would keep them, and they it."""
+
+    class Assign(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.mark_dirty(x)
+            return x.copy_(y)
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g
+
+    w = rl.ones(2, requires_grad=True)
+    h = w * 1 if history else rl.ones(2)
+    product = (h[:1] if through == "a view that was saved" else h) * w
+    if through == "a view":
+        h[:1].add_(product[:1])
+    elif through == "a function":
+        Assign.apply(h, product)
+    else:
+        h.add_(product)
+    assert h.requires_grad
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        h.sum().backward()
+    gone = [weakref.ref(w), weakref.ref(h)]
+    del w, h, product
+    assert [r() for r in gone] == [None, None]
