@@ -399,6 +399,24 @@ void accumulate_node(Run& run, Node* n, Incoming& in, bool create_graph) {
   throw Error{e.kind, e.message + line};
 }
 
+// What a derivative of ours refuses in Python gets the line, too.
+[[gnu::noinline]] void add_line_to_refusal(Node* n) {
+  if (n->kind != NodeKind::Operation || !PyErr_ExceptionMatches(PyExc_NotImplementedError)) return;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  std::string line = line_text(n);
+  if (PyObject* text = value ? PyObject_Str(value) : nullptr) {
+    PyErr_Format(type, "%U%s", text, line.c_str());
+    Py_DECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+  } else {
+    PyErr_Restore(type, value, trace);
+  }
+}
+
 // The same as apply_node, in anomaly mode.
 [[gnu::noinline]] void run_watched(Run& run, Node* n, Incoming& in, Outgoing& out) {
   try {
@@ -447,6 +465,9 @@ void run_node(Run& run, Node* n, const BackwardOptions& options, bool selective)
       apply_node(n, in.data(), out.results, out.needed);
   } catch (const Error& e) {
     rethrow_with_line(n, e);
+  } catch (const PythonError&) {
+    add_line_to_refusal(n);
+    throw;
   }
   if (!options.keep_graph) node_free_saved(n);
   if (RL_UNLIKELY(n->extras && n->extras->post_hooks)) {

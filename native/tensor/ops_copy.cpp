@@ -52,6 +52,8 @@ RL_OP(clone) {
   call.set(0, std::move(copy));
 }
 
+RL_OP(_without_derivative) { call.set(0, rl::call(ops::clone, {call[0]})); }
+
 RL_OP(contiguous) {
   Tensor* t = call.tensor(0);
   int64_t format = call.integer(1);

@@ -289,6 +289,24 @@ def certain(condition: Any) -> bool:
     return rl._C._unwrap(condition) is None and bool(condition)
 
 
+def refused(name: str, *arguments: str) -> dict[str, Callable[..., Any]]:
+    """The derivative of an operation that has none by these arguments: results require grad, backward raises.
+
+    Without it the gradient would be missing from sums in which such a result is one of several terms, and nobody would
+    be told. ``autograd`` adds to the message where the operation was recorded.
+    """
+
+    def of(argument: str) -> Callable[..., Any]:
+        def refuse(grad: Any) -> Any:
+            raise NotImplementedError(
+                f"the derivative for '{argument}' of '{name}' is not implemented; detach() what counts as constant"
+            )
+
+        return refuse
+
+    return {argument: of(argument) for argument in arguments}
+
+
 def differentiated(x: Any) -> bool:
     """Whether somebody may ask for the derivative by this tensor: on the tape, or in forward mode or vmap."""
     return rl._C._unwrap(x) is not None or (x.requires_grad and rl._C.is_grad_enabled())

@@ -6,7 +6,7 @@ from typing import Any
 
 from ._expression import FUNCTIONS, conj, copysign, heaviside, maximum, minimum, nextafter, where
 from ._fused import fuse_derivatives
-from ._record import TABLE, composite, elementwise, native, rl
+from ._record import TABLE, composite, elementwise, native, refused, rl
 from .elementwise import ALL, REAL, _conj, _function, _names, _zeros
 
 # ---------------------------------------------------------------- rounding and parts
@@ -124,14 +124,15 @@ elementwise(
     lambda self, values: heaviside(self, values),
     types=REAL,
     inplace=True,
+    derivative=refused("heaviside", "self", "values"),
     formula="out = 0 if self < 0, 1 if self > 0, values if self = 0",
     doc="""The step function: 0 below 0, 1 above, and values at 0.
 
-    RuntimeError unless both have one dtype.
+    RuntimeError unless both have one dtype. Without derivative.
 
     >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor(0.5))
     tensor([0.0000, 0.5000, 1.0000])""",
-    options={"checked": True},
+    options={"checked": True, "fuse": False},
 )
 _function(
     "_conj_physical",

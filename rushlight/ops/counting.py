@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ._record import composite, native, rl
+from ._record import composite, differentiated, native, rl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 native(
     "_repeated_positions(Tensor repeats, int total) -> Tensor",
@@ -181,6 +184,28 @@ native(
 )
 
 
+def _refuse(name: str) -> Any:
+    raise NotImplementedError(f"the derivative of '{name}' is not implemented; detach() what counts as constant")
+
+
+native(
+    "_without_derivative(Tensor self, Tensor source, str name) -> Tensor",
+    batch="plain",
+    out=False,
+    derivative={"source": lambda grad, name: _refuse(name)},
+    doc="A copy of self, which an operation without a derivative made of source.",
+)
+
+
+def _made_of(sources: Sequence[Any], name: str, *results: Any) -> Any:
+    """The results of an operation without a derivative, that require grad if one of these tensors does."""
+    for source in sources:
+        if source is not None and differentiated(source):
+            results = tuple(rl._without_derivative(r, source, name) for r in results)
+            break
+    return results if len(results) > 1 else results[0]
+
+
 def _parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
     parts = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
     return parts if len(parts) > 1 else values
@@ -256,11 +281,12 @@ def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool, d
             values = ordered[first]
         if return_inverse:
             inverse = inverse.reshape(self.shape)
-        return _parts(values, inverse, counts, return_inverse, return_counts)
-    self, dim = _slices(self.detach(), dim, "unique")
-    order = rl._sorted_slices(self, dim)
-    first, inverse, counts = rl._runs(self, dim, order, False, return_inverse)
-    return _parts(self.index_select(dim, first), inverse, counts, return_inverse, return_counts)
+    else:
+        slices, dim = _slices(self.detach(), dim, "unique")
+        order = rl._sorted_slices(slices, dim)
+        first, inverse, counts = rl._runs(slices, dim, order, False, return_inverse)
+        values = slices.index_select(dim, first)
+    return _parts(_made_of([self], "unique", values), inverse, counts, return_inverse, return_counts)
 
 
 @composite(
@@ -285,10 +311,12 @@ def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim
         first, inverse, counts = rl._runs(flat, -1, None, False, return_inverse)
         if return_inverse:
             inverse = inverse.reshape(self.shape)
-        return _parts(flat[first], inverse, counts, return_inverse, return_counts)
-    self, dim = _slices(self.detach(), dim, "unique_consecutive")
-    first, inverse, counts = rl._runs(self, dim, None, False, return_inverse)
-    return _parts(self.index_select(dim, first), inverse, counts, return_inverse, return_counts)
+        values = flat[first]
+    else:
+        slices, dim = _slices(self.detach(), dim, "unique_consecutive")
+        first, inverse, counts = rl._runs(slices, dim, None, False, return_inverse)
+        values = slices.index_select(dim, first)
+    return _parts(_made_of([self], "unique_consecutive", values), inverse, counts, return_inverse, return_counts)
 
 
 # ---------------------------------------------------------------- counting
@@ -413,14 +441,16 @@ def histogram(self: Any, bins: int, range: Any, weight: Any, density: bool) -> A
     _weight_fits(weight, self.shape, "histogram")
     points = self.detach().reshape(-1, 1)
     edges = _edges(points, [bins], range, "histogram")
-    return _count(points, edges, weight, density, True, "histogram"), edges[0]
+    hist = _count(points, edges, weight, density, True, "histogram")
+    return _made_of([self, weight], "histogram", hist, edges[0])
 
 
 @composite(f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_HISTOGRAM}", out=True)
 def histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> Any:
     _weight_fits(weight, self.shape, "histogram")
     points = self.detach().reshape(-1, 1)
-    return _count(points, [bins], weight, density, False, "histogram"), bins.clone()
+    hist = _count(points, [bins], weight, density, False, "histogram")
+    return _made_of([self, bins, weight], "histogram", hist, bins.clone())
 
 
 @composite(
@@ -458,6 +488,7 @@ def histogramdd(self: Any, bins: Any, range: Any, weight: Any, density: bool) ->
     uniform = all(isinstance(b, int) for b in bins)
     edges = _edges(points, bins, range, "histogramdd") if uniform else list(bins)
     hist = _count(points, edges, weight, density, uniform, "histogramdd")
+    hist, *edges = _made_of([self, weight], "histogramdd", hist, *edges)
     return hist, tuple(edges)
 
 

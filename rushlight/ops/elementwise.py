@@ -22,7 +22,7 @@ from ._expression import (
     where,
 )
 from ._fused import fuse_derivatives
-from ._record import TABLE, composite, elementwise, native, rl
+from ._record import TABLE, composite, elementwise, native, refused, rl
 
 ALL = "bool int float complex complex32"
 REAL = "bool int float"
@@ -167,12 +167,13 @@ elementwise(
     "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     lambda self, other: self // other,
     types="int float",
-    options={"wide": ("other",), "checked": True},
+    options={"wide": ("other",), "checked": True, "fuse": False},
     inplace=True,
+    derivative=refused("floor_divide", "self", "other"),
     formula="out = floor(self / other)",
     doc="""The greatest whole number that is not above the quotient.
 
-    RuntimeError for integers divided by 0.
+    RuntimeError for integers divided by 0. Without derivative; div with rounding_mode="floor" has the derivative 0.
 
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
     tensor([ 3, -4])""",

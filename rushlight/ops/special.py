@@ -7,7 +7,7 @@ from typing import Any
 
 from ._expression import erfc, erfcx, isnan, log, log1p, ndtr, polygamma, where, zeta
 from ._fused import fuse_derivatives
-from ._record import TABLE, composite, elementwise, rl
+from ._record import TABLE, composite, elementwise, refused, rl
 from .elementwise import _conj, _function
 
 _function(
@@ -134,10 +134,6 @@ _function(
 )
 
 
-def _refuse(name: str, argument: str) -> Any:
-    raise NotImplementedError(f"the derivative for '{argument}' of '{name}' is not implemented")
-
-
 elementwise(
     "_polygamma(Scalar order, Tensor self) -> Tensor",
     lambda order, self: polygamma(order, self),
@@ -156,7 +152,7 @@ elementwise(
     method=False,
     public="special.zeta",
     derivative={
-        "self": lambda grad: _refuse("special_zeta", "self"),
+        **refused("special_zeta", "self"),
         "other": lambda grad, self, other: grad * -self * rl.special_zeta(self + 1, other),
     },
     options={"fuse": False},

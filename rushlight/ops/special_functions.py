@@ -11,7 +11,7 @@ from typing import Any
 
 from ._expression import FUNCTIONS
 from ._fused import fuse_derivatives
-from ._record import TABLE, composite, elementwise, rl
+from ._record import TABLE, composite, elementwise, refused, rl
 
 _BESSEL = "self^2 * out'' + self * out' + ({}self^2 - {}) * out = 0"
 """The differential equation; "-" before self^2 makes it that of the modified functions."""
@@ -214,13 +214,6 @@ for _name, _function, _doc, _second, _shown in (
     )
 
 
-def _no_derivative(name: str) -> _Formula:
-    def refuse(grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented")
-
-    return refuse
-
-
 def _by_other(sign: int) -> _Formula:
     return lambda grad, self, other: grad * (_density(self, other) * sign)
 
@@ -240,7 +233,7 @@ for _name, _alias, _sign, _word, _range, _shown in (
         inplace=True,
         public=f"{_name} {_alias} Tensor.{_name}",
         derivative={
-            "self": _no_derivative(_name),
+            **refused(_name, "self"),
             "other": _by_other(_sign),
         },
         options={"fuse": False},

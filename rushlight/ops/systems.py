@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _batch
-from ._record import composite, native, rl
+from ._record import composite, native, refused, rl
 from .linalg import _adjoint_solve, _h
 
 # ---------------------------------------------------------------- systems
@@ -274,6 +274,7 @@ native(
     batch=_batch.matrices,
     public="linalg.ldl_solve",
     method=False,
+    derivative=refused("linalg.ldl_solve", "LD", "B"),
     formula="A X = B",
     doc="""The solution of systems whose symmetric (or Hermitian) matrix A is given by linalg.ldl_factor.
 
@@ -292,6 +293,7 @@ native(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     batch=_batch.matrices,
     out=True,
+    derivative=refused("geqrf", "self"),
     formula="self = H_1 H_2 ... H_k R, H_i = 1 - tau_i v_i v_i.mH",
     doc="""The QR decomposition as LAPACK keeps it: R in the upper triangle of a, the Householder vectors v_i below
     it.

@@ -380,3 +380,41 @@ def test_every_entry_of_the_database(rl, part):
                     break
     assert not wrong, "\n".join(wrong)
     assert checked > 100
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_results_require_grad_as_in_pytorch(rl):
+    """Of every entry of the database, also where there is no derivative."""
+    torch, op_db = database()
+
+    def named(package, op):
+        for start in (package, package.Tensor):
+            function = start
+            for part in op.name.split("."):
+                function = getattr(function, part, None)
+            if function is not None:
+                return function
+        return None
+
+    def required(out):
+        if isinstance(out, (torch.Tensor, rl.Tensor)):
+            return [out.requires_grad]
+        return [r for part in out for r in required(part)] if isinstance(out, (tuple, list)) else []
+
+    different, checked = [], 0
+    for op in op_db:
+        theirs, ours = named(torch, op), named(rl, op)
+        if theirs is None or ours is None or not op.supports_dtype(torch.float64, "cpu"):
+            continue
+        try:
+            sample = next(iter(op.sample_inputs("cpu", torch.float64, requires_grad=True)))
+            given = converted(torch, rl, (sample.input, *sample.args), []), converted(torch, rl, sample.kwargs, [])
+            expected, got = theirs(sample.input, *sample.args, **sample.kwargs), ours(*given[0], **given[1])
+        except (LookupError, TypeError, RuntimeError, ValueError, StopIteration):
+            continue  # whether a call is refused is what other tests compare
+        checked += 1
+        if required(expected) != required(got):
+            different.append(op.name)
+    assert not different
+    assert checked > 300
