@@ -154,11 +154,16 @@ def write_table(table: dict[str, Any]) -> tuple[str, str]:
             raise ValueError(f"{op.full_name}: derivative for unknown inputs {sorted(unknown)}")
         differentiable = sum(1 << i for i, a in enumerate(op.arguments) if a.name in wanted)
         skip = set(op.options.get("not_differentiable", ()))
+        order = op.order.split()
+        if set(order) - {a.name for a in op.arguments}:
+            raise ValueError(f"{op.full_name}: order of unknown arguments {order}")
+        ordering = sum(1 << i for i, a in enumerate(op.arguments) if a.name in order)
         results = sum(1 << i for i, (t, n) in enumerate(op.results) if n not in skip)
         rows.append(
             f"  {{{quote(op.name)}, {quote(op.overload)}, {quote(op.schema)}, args_{op.symbol}, {len(op.arguments)}, "
             f"{positional}, {len(op.results)}, {flags_of(op)}, {run}, {family}, "
             f"{'results_' + op.symbol if all(names) else 'nullptr'}, {tensors}u, {differentiable}u, {results}u, "
+            f"{ordering}u, "
             f"{quote(op.module)}, {index}, nullptr}},"
         )
     lines.append("}  // namespace")

@@ -383,12 +383,14 @@ void run_op(const Op& op, const Value* args, Value* results, Tensor* const* out,
       rethrow_named(op);
     }
     if (op.flags & kComposite) own_results(op, args, results);
+    if (RL_UNLIKELY(op.order_mask && !out)) keep_order(op, args, results);
     if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
   } else {
     Node* node = record_begin(op, args, mask, writes);
     try {
       GradGuard off(body == run_transformed);  // what a wrapped tensor stands for has a tape of its own
       body(c);
+      if (RL_UNLIKELY(op.order_mask && !out)) keep_order(op, args, results);
       if (RL_UNLIKELY(out != nullptr)) finish_outputs(c);
     } catch (...) {
       node_release(node);

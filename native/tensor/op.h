@@ -204,6 +204,7 @@ struct Op {
   uint32_t tensor_mask;            // arguments that may be tensors
   uint32_t differentiable_mask;    // arguments with a derivative
   uint32_t result_mask;            // results that are differentiable
+  uint32_t order_mask;             // arguments whose order in memory, when it is channels last, is that of the results
   const char* module;              // rushlight.ops module of the record
   int index;                       // in the table
   mutable Derivative* derivative;  // filled at first use
@@ -331,6 +332,9 @@ TensorRef contiguous(Tensor* t);
 TensorRef resolved(Tensor* t);  // t itself, or a lazy one's numbers in memory of its own; no autograd
 // Fresh memory of t's shape on a device, in a memory format (0: row by row, 1: in t's order, 2 and 3: channels last).
 TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format, Device device);
+bool ordered_as_channels_last(const Tensor* t);
+// Results in channels last where one of the arguments that the record names is.
+void keep_order(const Op& op, const Value* args, Value* results);
 TensorRef cast(Tensor* t, DType dtype);          // t itself when the dtype is right; no autograd
 void copy_into(Tensor* dst, const Tensor* src);  // broadcast and converting copy; no version bump, no autograd
 void fill_value(Tensor* t, const Value& number);

@@ -45,6 +45,50 @@ TensorRef empty_in_format(const Tensor* t, DType dtype, int64_t format, Device d
   return empty_strided(dtype, ndim, t->shape(), strides, device);
 }
 
+// Whether the strides grow as in channels last, from the channels over the last dims to the first; there may be gaps.
+bool ordered_as_channels_last(const Tensor* t) {
+  const int n = t->ndim();
+  if (n < 4 || n > 5 || t->stride(1) == 0) return false;
+  int64_t least = 0;
+  for (int i = 0; i < n; i++) {
+    const int dim = i == n - 1 ? 0 : i == 0 ? 1 : n - i;
+    if (t->size(dim) == 0 || t->stride(dim) < least) return false;
+    if (dim == 0 && least == t->stride(1)) return false;  // all sizes are 1: row-major just as well
+    least = t->stride(dim) * t->size(dim);
+  }
+  return true;
+}
+
+void keep_order(const Op& op, const Value* args, Value* results) {
+  bool last = false;
+  for (uint32_t m = op.order_mask; m && !last; m &= m - 1) {
+    const Value& v = args[__builtin_ctz(m)];
+    if (v.tag == Tag::Tensor) {
+      last = ordered_as_channels_last(v.tensor);
+    } else if (v.tag == Tag::TensorList && v.size) {
+      last = true;
+      for (uint32_t i = 0; i < v.size; i++) last = last && v.tensors[i] && ordered_as_channels_last(v.tensors[i]);
+    }
+  }
+  if (RL_LIKELY(!last)) return;
+  for (int i = 0; i < op.result_count; i++) {
+    Tensor* t = results[i].tag == Tag::Tensor ? results[i].tensor : nullptr;
+    if (!t || t->ndim() < 4 || t->ndim() > 5 || t->is_wrapped() || t->grad_fn || ordered_as_channels_last(t)) continue;
+    TensorRef ordered = empty_in_format(t, t->dtype(), t->ndim() == 4 ? kChannelsLast : kChannelsLast + 1, t->device());
+    if (!t->is_meta()) copy_into(ordered.get(), t);
+    results[i] = Value::of(ordered.take());
+    release(t);
+  }
+}
+
+RL_OP(_ordered_like) {
+  Tensor *t = call.tensor(0), *like = call.tensor(1);
+  if (t->ndim() == like->ndim() && ordered_as_channels_last(like) && !ordered_as_channels_last(t))
+    call.set(0, rl::call(ops::clone, {call[0], Value::of(t->ndim() == 4 ? kChannelsLast : kChannelsLast + 1)}));
+  else
+    call.set(0, TensorRef::share(t));
+}
+
 RL_OP(clone) {
   Tensor* t = call.tensor(0);
   TensorRef copy = empty_in_format(t, t->dtype(), call.integer_or(1, kPreserveFormat), t->device());
@@ -79,20 +123,6 @@ RL_OP(_to_meta) {
 }
 
 namespace {
-
-// Whether the strides grow as in channels last, from the channels over the last dims to the first; there may be gaps.
-bool ordered_as_channels_last(const Tensor* t) {
-  const int n = t->ndim();
-  if (n < 4 || n > 5 || t->stride(1) == 0) return false;
-  int64_t least = 0;
-  for (int i = 0; i < n; i++) {
-    const int dim = i == n - 1 ? 0 : i == 0 ? 1 : n - i;
-    if (t->size(dim) == 0 || t->stride(dim) < least) return false;
-    if (dim == 0 && least == t->stride(1)) return false;  // all sizes are 1: row-major just as well
-    least = t->stride(dim) * t->size(dim);
-  }
-  return true;
-}
 
 // Which tensors to(memory_format=) leaves as they are: those ordered like the format, as in PyTorch, gaps or not.
 bool counts_as(const Tensor* t, int64_t format) {

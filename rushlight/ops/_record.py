@@ -59,6 +59,8 @@ class Operation:
     inplace: bool = False
     out: bool = True
     view: str = ""  # "", "view" or "multi"
+    # Arguments, by name: results are in channels last where one of them is (a list of tensors: all of them).
+    order: str = ""
     writes_self: bool = False
     random: bool = False
     implementation: str = ""

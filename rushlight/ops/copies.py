@@ -361,7 +361,7 @@ def constant_pad_nd(self: Any, pad: Any, value: Any) -> Any:
         if start or end != self.size(d):
             inner = inner.narrow(d, min(start, self.size(d)), max(end - start, 0))
         slots[d] = slice(max(left, 0), max(left, 0) + inner.size(d))
-    out = self.new_full(shape, value)
+    out = rl._ordered_like(self.new_full(shape, value), self)
     out[tuple(slots)] = inner
     return out
 
@@ -535,6 +535,7 @@ def _equal(self: Any, sections: int, name: str, least: int, axis: Any) -> Any:
 
 native(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    order="self",
     batch=_batch.roll,
     out=False,
     derivative={"self": lambda grad, shifts, dims: grad.roll([-s for s in shifts], dims)},

@@ -16,6 +16,7 @@ _GEOMETRY = "int[] size, int[3] stride, int[3] padding, int[3] dilation, int gro
 
 native(
     f"_conv_map(Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor",
+    order="input weight",
     flops=lambda result, weight: 2 * result * math.prod(weight[1:]),
     batch=_batch.convolution_map,
     derivative={
@@ -30,6 +31,7 @@ native(
 )
 native(
     f"_conv_grad_input(Tensor grad, Tensor weight, {_GEOMETRY}) -> Tensor",
+    order="grad weight",
     flops=lambda grad, weight: 2 * math.prod(grad) * math.prod(weight[1:]),
     batch=_batch.convolution_map,
     derivative={
@@ -44,6 +46,7 @@ native(
 )
 native(
     f"_conv_grad_weight(Tensor grad, Tensor input, {_GEOMETRY}) -> Tensor",
+    order="grad input",
     flops=lambda result, grad: 2 * math.prod(grad) * (result // grad[1]),
     batch=_batch.convolution_weight,
     derivative={
@@ -77,6 +80,7 @@ def _conv(spatial: int) -> None:
     native(
         f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
         f"int[{n}] dilation=1, int groups=1) -> Tensor",
+        order="input weight",
         flops=lambda result, weight: 2 * result * math.prod(weight[1:]),
         public=f"{name} nn.functional.{name}",
         method=False,
@@ -150,6 +154,7 @@ def _conv(spatial: int) -> None:
     native(
         f"{transposed}(Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, int[{n}] padding=0, "
         f"int[{n}] output_padding=0, int groups=1, int[{n}] dilation=1) -> Tensor",
+        order="input weight",
         flops=lambda input, weight: 2 * math.prod(input) * math.prod(weight[1:]),
         public=f"{transposed} nn.functional.{transposed}",
         method=False,

@@ -200,6 +200,7 @@ native(
     "_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor spread, bool "
     "training, float eps, "
     f"Any needs) -> {_GRADIENTS}",
+    order="input",
     out=False,
     batch=_batch.batch_norm_backward,
     derivative={
@@ -369,6 +370,7 @@ _GROUP_DOC = """Group normalisation: each group of channels moved to mean 0 and 
 
 native(
     f"_nn_group_norm({_GROUP}) -> Tensor",
+    order="input",
     public="nn.functional.group_norm",
     out=False,
     implementation="group_norm",
@@ -378,6 +380,7 @@ native(
 )
 native(
     f"group_norm({_GROUP}, bool cudnn_enabled=True) -> Tensor",
+    order="input",
     method=False,
     out=False,
     options={"composite": True},
@@ -414,6 +417,7 @@ def _group_norm_second(
 native(
     "_group_norm(Tensor input, int groups, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor mean, Tensor rstd)",
+    order="input",
     out=False,
     aten="native_group_norm",
     options={"not_differentiable": ("mean", "rstd")},
@@ -429,6 +433,7 @@ native(
     "_group_norm_backward(Tensor grad, Tensor input, int groups, Tensor? weight, Tensor? bias, Tensor mean, "
     "Tensor rstd, "
     f"float eps, Any needs) -> {_GRADIENTS}",
+    order="input",
     out=False,
     batch=_batch.group_norm_backward,
     derivative={

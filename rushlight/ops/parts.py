@@ -49,7 +49,7 @@ def _complex(real: Any, imag: Any) -> Any:
             )
     if real.dtype != imag.dtype:
         raise RuntimeError(f"complex: the dtypes differ; expected {real.dtype} for imag, got {imag.dtype}")
-    return rl.view_as_complex(rl.stack(rl.broadcast_tensors(real, imag), -1))
+    return rl._ordered_like(rl.view_as_complex(rl.stack(rl.broadcast_tensors(real, imag), -1)), real)
 
 
 native(

@@ -18,6 +18,7 @@ def _row(n: int) -> tuple[str, str]:
 
 native(
     "_max_pool_backward(Tensor grad, Tensor indices, int[] size, int spatial) -> Tensor",
+    order="grad indices",
     batch=pooling_of_size,
     derivative={"grad": lambda grad_result, indices, spatial: _at_indices(grad_result, indices, spatial)},
     doc="Each gradient added where its maximum was found.",
@@ -44,6 +45,7 @@ def _max_pool(n: int) -> None:
         floor, unless the last window would begin in the padding on the right."""
     native(
         f"max_pool{n}d_with_indices({arguments}) -> (Tensor, Tensor indices)",
+        order="self",
         public="max_pool1d_with_indices" if n == 1 else "",
         method=False,
         out=n > 1,
@@ -64,6 +66,7 @@ def _max_pool(n: int) -> None:
     )
     native(
         f"_max_pool{n}d({arguments}) -> Tensor",
+        order="self",
         implementation="_max_pool",
         batch=pooling(n),
         doc="max_pool without indices.",
@@ -111,6 +114,7 @@ _WINDOWS = (
 
 native(
     f"_avg_pool_map(Tensor self, {_WINDOWS}) -> Tensor",
+    order="self",
     batch=pooling_of_size,
     derivative={
         "self": lambda grad, self_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor: (
@@ -121,6 +125,7 @@ native(
 )
 native(
     f"_avg_pool_backward(Tensor grad, {_WINDOWS}) -> Tensor",
+    order="grad",
     batch=pooling_of_size,
     derivative={
         "grad": lambda grad_result, grad_shape, spatial, kernel_size, stride, padding, count_include_pad, divisor: (
@@ -152,6 +157,7 @@ def _avg_pool(n: int) -> None:
     native(
         f"avg_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}]? stride=None, int[{n}] padding=0, "
         f"bool ceil_mode=False, bool count_include_pad=True{divisor}) -> Tensor",
+        order="self" if n == 2 else "",
         public=f"nn.functional.avg_pool{n}d" + (" avg_pool1d" if n == 1 else ""),
         method=False,
         out=n > 1,
@@ -186,12 +192,14 @@ for _n in (1, 2, 3):
 
 native(
     "_adaptive_avg_pool_map(Tensor self, int[] size, int spatial) -> Tensor",
+    order="self",
     batch=pooling_of_size,
     derivative={"self": lambda grad, self_shape, spatial: rl._adaptive_avg_pool_backward(grad, self_shape, spatial)},
     doc="Adaptive average pooling whose output has the given size.",
 )
 native(
     "_adaptive_avg_pool_backward(Tensor grad, int[] size, int spatial) -> Tensor",
+    order="grad",
     batch=pooling_of_size,
     derivative={
         "grad": lambda grad_result, grad_shape, spatial: rl._adaptive_avg_pool_map(grad_result, grad_shape, spatial)
@@ -225,6 +233,7 @@ def _adaptive(n: int) -> None:
     maximum = mean.replace("mean", "max")
     native(
         f"adaptive_avg_pool{n}d(Tensor self, int[{n}] output_size) -> Tensor",
+        order="self",
         public="adaptive_avg_pool1d nn.functional.adaptive_avg_pool1d" if n == 1 else "",
         method=False,
         out=n > 1,
@@ -237,6 +246,7 @@ def _adaptive(n: int) -> None:
     if n > 1:
         native(
             f"_nn_adaptive_avg_pool{n}d(Tensor self, Any output_size) -> Tensor",
+            order="self",
             public=f"nn.functional.adaptive_avg_pool{n}d",
             out=False,
             implementation="adaptive_avg_pool",
@@ -247,6 +257,7 @@ def _adaptive(n: int) -> None:
         )
     native(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor indices)",
+        order="self",
         public="adaptive_max_pool1d" if n == 1 else "",
         method=False,
         out=n > 1,

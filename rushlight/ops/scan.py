@@ -116,6 +116,7 @@ for _name, _word, _values, _at in (
     )
 native(
     "flip(Tensor self, int[] dims) -> Tensor",
+    order="self",
     out=False,
     derivative={"self": lambda grad, dims: grad.flip(dims)},
     formula="out[i] = self[n - 1 - i], in every one of dims",

@@ -577,6 +577,12 @@ def _cat_pieces(grad, shapes, dim):  # type: ignore[no-untyped-def]
 
 
 native(
+    "_ordered_like(Tensor self, Tensor like) -> Tensor",
+    options={"composite": True},
+    out=False,
+    doc="self in channels last where like is, of as many dimensions.",
+)
+native(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     batch="plain",
     out=False,
@@ -646,6 +652,7 @@ native(
 native(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     batch=_batch.cat,
+    order="tensors",
     public="cat concat concatenate",
     method=False,
     derivative={"tensors": lambda grad, tensors_shapes, dim: _cat_pieces(grad, tensors_shapes, dim)},  # type: ignore[no-untyped-call]

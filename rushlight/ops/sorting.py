@@ -30,6 +30,7 @@ _one: Any = {
     "self": lambda grad, self_shape, dim, indices, keepdim: _spread_one(grad, self_shape, dim, indices, keepdim)
 }
 _fields: Any = {"out": True, "options": {"not_differentiable": ("indices",)}}
+_ordered: Any = {**_fields, "order": "self"}
 
 native(
     f"sort(Tensor self, int dim=-1, bool descending=False) -> {_PAIR}",
@@ -47,12 +48,12 @@ native(
     indices=tensor([1, 2, 0]))
     >>> torch.tensor([1.0, float("nan"), 2.0]).sort(descending=True).values
     tensor([nan, 2., 1.])""",
-    **_fields,
+    **_ordered,
 )
 native(
     f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {_PAIR}",
     derivative=_moved,
-    **_fields,
+    **_ordered,
 )
 composite(
     "argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> Tensor",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import rl
 
 __all__ = [
     "bilinear", "channel_shuffle", "conv_tbc", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
@@ -65,7 +66,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if c % groups:
         raise RuntimeError(f"{op}: expected channels divisible by groups, got {c} and {groups}")
     x = input.reshape(n, groups, c // groups, *input.shape[2:])
-    return x.transpose(1, 2).contiguous().reshape(input.shape)
+    return rl._ordered_like(x.transpose(1, 2).contiguous().reshape(input.shape), input)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -102,7 +103,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     x = input.reshape(*lead, c // (r * r), r, r, h, w)
     x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
     # a copy even where the factor is 1
-    return x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c // (r * r), h * r, w * r)
+    x = x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c // (r * r), h * r, w * r)
+    return rl._ordered_like(x, input)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -124,7 +126,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r)
     x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c * r * r, h // r, w // r)
+    x = x.clone(memory_format=rushlight.contiguous_format).reshape(*lead, c * r * r, h // r, w // r)
+    return rl._ordered_like(x, input)
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import rl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     for i, index in enumerate(indices):
         if index is not None:
             out = out.index_select(input.dim() - 1 - i, index)
-    return out.clone() if out is input else out
+    return out.clone() if out is input else out if mode == "circular" else rl._ordered_like(out, input)
 
 
 def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:

@@ -10,6 +10,7 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
+from rushlight.ops._record import rl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def interpolate(
             out = _cubic(out, d, sizes[i], factor, bool(align_corners))
         else:
             out = _linear(out, d, sizes[i], factor, bool(align_corners))
-    out = out.to(input.dtype)
+    out = rl._ordered_like(out.to(input.dtype), input)
     return out.clone() if out is input else out
 
 
