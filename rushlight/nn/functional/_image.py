@@ -54,20 +54,17 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         if size == 0:
             raise RuntimeError(f"pad: mode {mode!r}; expected sizes other than 0, got shape {list(input.shape)}")
     # all widths are checked before anything is computed
-    indices = []
-    for i in range(dims):
-        left, right = widths[2 * i], widths[2 * i + 1]
-        d = input.dim() - 1 - i
-        indices.append(None if left == right == 0 else _source(mode, input, d, left, right))
+    sides = [(input.dim() - 1 - i, widths[2 * i], widths[2 * i + 1]) for i in range(dims)]
+    for d, left, right in sides:
+        _check_widths(mode, input, d, left, right)
     out = input
-    for i, index in enumerate(indices):
-        if index is not None:
-            out = out.index_select(input.dim() - 1 - i, index)
+    for d, left, right in sides:
+        if left or right:
+            out = _padded(mode, out, d, left, right)
     return out.clone() if out is input else out if mode == "circular" else rl._ordered_like(out, input)
 
 
-def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
-    """For every position of the padded dimension the position it is copied from."""
+def _check_widths(mode: str, input: Tensor, d: int, left: int, right: int) -> None:
     size = input.size(d)
     if mode == "reflect" and (left >= size or right >= size):
         raise RuntimeError(f"pad: reflection; expected widths below {size} at dimension {d}, got ({left}, {right})")
@@ -77,6 +74,29 @@ def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
         raise RuntimeError(
             f"pad: nothing is left; expected widths above {-size} at dimension {d}, got ({left}, {right})"
         )
+
+
+def _padded(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
+    """One dimension padded: its middle between copies of parts of it, or position by position."""
+    size = input.size(d)
+    start, end = max(-left, 0), size - max(-right, 0)
+    if mode == "circular" or start >= end:
+        return input.index_select(d, _source(mode, input, d, left, right))
+    parts = [input.narrow(d, start, end - start)]
+    for width, edge, inside, last in ((left, 0, 1, False), (right, size - 1, size - 1 - right, True)):
+        if width <= 0:
+            continue
+        if mode == "reflect":
+            part = input.narrow(d, inside, width).flip(d)
+        else:
+            part = input.narrow(d, edge, 1).expand(*input.shape[:d], width, *input.shape[d + 1 :]).contiguous()
+        parts.insert(len(parts) if last else 0, part)
+    return rushlight.cat(parts, d) if len(parts) > 1 else parts[0].clone()
+
+
+def _source(mode: str, input: Tensor, d: int, left: int, right: int) -> Tensor:
+    """For every position of the padded dimension the position it is copied from."""
+    size = input.size(d)
     position = rushlight.arange(-left, size + right, device=input.device)
     if mode == "replicate":
         return position.clamp(0, size - 1)
