@@ -54,7 +54,9 @@ void scaled_statistics(const T* x, int64_t n, bool center, double eps, double* m
     squares += d * d;
   }
   *mean = sum / scale;
-  *rstd = scale / __builtin_sqrt(squares / static_cast<double>(n) + eps * scale * scale);
+  // (eps may be lost in the scaled sum, which matters where there is nothing else.)
+  *rstd = squares > 0 ? scale / __builtin_sqrt(squares / static_cast<double>(n) + eps * scale * scale)
+                      : 1 / __builtin_sqrt(squares + eps);
 }
 
 template <class T>

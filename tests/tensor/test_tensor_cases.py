@@ -241,6 +241,15 @@ def test_t09_layer_norm_of_large_input():
     np.testing.assert_allclose(F.layer_norm(x, (3,)).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308, 1e155, 1e-320])
+def test_t09_normalisation_of_constant_rows(value):
+    x = torch.full((2, 4), value, dtype=torch.float64, requires_grad=True)
+    for y in (F.layer_norm(x, (4,)), F.group_norm(x, 2), F.batch_norm(x, None, None, training=True)):
+        assert y.tolist() == [[0] * 4] * 2
+    F.layer_norm(x, (4,)).sum().backward()
+    assert x.grad.tolist() == [[0] * 4] * 2
+
+
 # T11: NaN wins
 
 
