@@ -21,10 +21,12 @@
 namespace rl {
 namespace {
 
-constexpr int64_t kTileBytes = 8192;  // room for a tile
-constexpr int64_t kRunBytes = 2048;   // of a tile that is one run: small ones overlap best with what memory delivers
-constexpr int64_t kBlock = 32768;     // elements per unit of parallel work
-constexpr int64_t kShortRow = 64;     // shorter rows are not worth a kernel call each
+constexpr int64_t kTileBytes = 8192;     // room for a tile
+constexpr int64_t kRunBytes = 2048;      // of a tile that is one run: small ones overlap best with what memory delivers
+constexpr int64_t kBlock = 32768;        // elements per unit of parallel work
+constexpr int64_t kShortRow = 64;        // shorter rows are not worth a kernel call each, when some operand is moved
+constexpr int64_t kShortDirect = 16;     // the same when all are used in place
+constexpr int64_t kTileElements = 4096;  // of a tile of rows that are used in place
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kSmallBytes = 4096;  // scratch of the fast path for small tensors
 
@@ -377,6 +379,14 @@ Access row_access(const Plan& plan, const Operand& operand) {
   return operand.strides[0] == 0 ? Access::kBroadcast : Access::kStrided;
 }
 
+bool rows_in_place(const Plan& plan) {
+  for (int k = 0; k < plan.n_operands(); ++k) {
+    const Access access = row_access(plan, plan.operands[k]);
+    if (access == Access::kConvert || access == Access::kStrided) return false;
+  }
+  return true;
+}
+
 // A dimension other than the innermost along which some input is contiguous, moved to place 1. Returns that operand or
 // -1.
 int find_block(Plan& plan) {
@@ -433,9 +443,10 @@ void run_job(Job& job) {
 
   int block = -1;
   bool by_rows = false;
-  if (plan.ndim > 1 && plan.total > job.tile && (copy || plan.sizes[0] >= kShortRow)) {
+  const int64_t short_row = rows_in_place(plan) ? kShortDirect : kShortRow;
+  if (plan.ndim > 1 && plan.total > job.tile && (copy || plan.sizes[0] >= short_row)) {
     block = find_block(plan);
-    by_rows = block >= 0 || plan.sizes[0] >= kShortRow;
+    by_rows = block >= 0 || plan.sizes[0] >= short_row;
   }
   if (!by_rows) {
     for (int k = 0; k < plan.n_operands(); ++k) job.access[k] = linear_access(plan, plan.operands[k]);
@@ -450,6 +461,10 @@ void run_job(Job& job) {
   if (block < 0 && !needs_tiles(job)) job.tile = kBlock;
   job.rows = 1;
   job.columns = plan.sizes[0] < job.tile ? plan.sizes[0] : job.tile;
+  if (block < 0 && job.columns == plan.sizes[0]) {
+    const int64_t rows = kTileElements / job.columns;
+    job.rows = rows < 1 ? 1 : rows < plan.sizes[1] ? rows : plan.sizes[1];
+  }
   if (block >= 0) {
     const Operand& operand = plan.operands[block];
     const int64_t tile = kTileBytes / widest;
