@@ -271,10 +271,40 @@ void load_block(const MoveTable& move, const Job& job, int k, const Tile& at, ch
   if (!same) move.convert[operand.kernel_dtype][operand.dtype](tile, raw, at.rows * at.columns);
 }
 
+// The rows of a tile where nothing is moved.
+int run_direct_rows(const Job& job, const Tile& at, Buffers& buffers) {
+  const Plan& plan = job.plan;
+  void* out[kMaxElementwiseOutputs];
+  const void* in[kMaxElementwiseInputs];
+  int64_t steps[kMaxOperands];
+  for (int k = 0; k < plan.n_operands(); ++k) {
+    const bool constant = job.access[k] == Access::kConstant;
+    steps[k] = constant ? 0 : plan.operands[k].strides[1];
+    char* const first = constant ? buffers.tiles[k] : plan.operands[k].data + at.offsets[k];
+    if (k < plan.n_out)
+      out[k] = first;
+    else
+      in[k - plan.n_out] = first;
+  }
+  int error = 0;
+  for (int64_t row = 0; row < at.rows; ++row) {
+    error |= job.kernel(out, in, at.columns, job.scalars);
+    for (int k = 0; k < plan.n_out; ++k) out[k] = static_cast<char*>(out[k]) + steps[k];
+    for (int k = plan.n_out; k < plan.n_operands(); ++k)
+      in[k - plan.n_out] = static_cast<const char*>(in[k - plan.n_out]) + steps[k];
+  }
+  return error;
+}
+
 void run_rows(void* context, int64_t begin, int64_t end) {
   Job& job = *static_cast<Job*>(context);
   const Plan& plan = job.plan;
   const MoveTable& move = move_table();
+  bool direct = true;
+  for (int k = 0; k < plan.n_operands(); ++k)
+    direct = direct && (job.access[k] == Access::kDirect || job.access[k] == Access::kConstant ||
+                        (job.access[k] == Access::kBroadcast && job.is_scalar(k) &&
+                         plan.operands[k].dtype == plan.operands[k].kernel_dtype));
   Buffers buffers;
   void* out[kMaxElementwiseOutputs];
   const void* in[kMaxElementwiseInputs];
@@ -282,6 +312,10 @@ void run_rows(void* context, int64_t begin, int64_t end) {
   int error = 0;
   for (int64_t unit = begin; unit < end; ++unit) {
     const Tile at = tile_at(job, unit);
+    if (direct) {
+      error |= run_direct_rows(job, at, buffers);
+      continue;
+    }
     for (int k = plan.n_out; k < plan.n_operands(); ++k)
       if (job.access[k] == Access::kBlock) load_block(move, job, k, at, buffers.tiles[k], buffers.raw);
     for (int64_t row = 0; row < at.rows; ++row) {
